@@ -61,15 +61,10 @@ class BADODAB(Thermostatted):
         Estimates of ∇U. The size of their noise need not be known.
     step : float, schedule or "auto", default "auto"
         ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
-    diffusion : float, optional
-        A of dp = … + √(2A) dB, an inverse time; the paper's σ is √(2A). The thermostat starts at A. When omitted, it
-        is 1 for a given step; with an automatic step it is chosen among several, for the fastest decay of
-        correlations per step.
+    diffusion, metric
+        As for `SGNHT`; the paper's σ is √(2A).
     thermal_mass : float, optional
         μ, the inertia of the thermostat; the dimension when omitted.
-    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
-        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
-        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
@@ -86,6 +81,7 @@ class BADODAB(Thermostatted):
 
     thermal_mass: float  #: μ
 
+    second_order = True
     _renamed = Thermostatted._renamed | {"mass": "became `thermal_mass=`, with the same number."}
 
     def __init__(
@@ -105,11 +101,6 @@ class BADODAB(Thermostatted):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """That of BAOAB, which this sampler equals while its thermostat is constant."""
         return BAOAB.linear_step(step, friction, curvature)
-
-    @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact else 1
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

@@ -35,14 +35,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from discrete.kinetic import Underdamped, count_temperature
-from discrete.schedules import Schedule
 from discrete.tick import finite
-from pdmp.gradients import Provider
-from pdmp.metric import Metric
-from pdmp.models import Model
 from pdmp.native.classes import compiled
 
 
@@ -55,19 +50,13 @@ class BAOAB(Underdamped):
         Estimates of ∇U, one in each step.
     step : float, schedule or "auto", default "auto"
         ε, the integrator's step, a time, for the momentum p ~ N(0, I). "auto": see `discrete.schedules.automatic`.
-    friction : float, optional
-        D of dp = … - D p dt + √(2D) dB, an inverse time. The square root of a typical curvature of U mixes well; a
-        larger friction tolerates more gradient noise. When omitted, it is 1 for a given step; with an automatic step
-        it is chosen among several, for the fastest decay of correlations per step.
-    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
-        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and friction are of
-        these, see `discrete.momenta`. None: the identity.
+    friction, metric
+        As for `SGHMC`.
 
     Raises
     ------
     ValueError
-        For a step or friction that is not positive, or a metric of another shape or not positive
-        definite.
+        For a step or friction that is not positive, or a metric of another shape or not positive definite.
 
     Examples
     --------
@@ -77,20 +66,7 @@ class BAOAB(Underdamped):
     1.0
     """
 
-    def __init__(
-        self,
-        provider: Provider | Model,
-        step: float | str | Schedule = "auto",
-        friction: float | None = None,
-        *,
-        metric: ArrayLike | Metric | None = None,
-    ):
-        super().__init__(provider, step, friction, metric)
-
-    @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: 2 with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact else 1
+    second_order = True
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

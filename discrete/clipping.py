@@ -17,6 +17,7 @@ import math
 
 import numpy as np
 
+from pdmp.gradients.provider import dot
 from pdmp.native.arguments import positive
 from pdmp.native.classes import Compiled, compiled
 
@@ -39,9 +40,7 @@ class ClipNorm(Unclipped):
 
     @compiled
     def apply(self, v):
-        square = 0.0
-        for j in range(v.shape[0]):
-            square += v[j] * v[j]
+        square = dot(v, v)
         norm = math.sqrt(square)
         if not norm > self.largest:
             return 0
@@ -82,9 +81,7 @@ class Normalise(Unclipped):
 
     @compiled
     def apply(self, v):
-        square = 0.0
-        for j in range(v.shape[0]):
-            square += v[j] * v[j]
+        square = dot(v, v)
         if square == 0.0:
             return 0
         norm = math.sqrt(square)

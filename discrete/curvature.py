@@ -19,15 +19,6 @@ def noise_covariance(provider, x):
 
     For n terms drawn with probabilities pᵢ it is Cov(∇Uᵢ/pᵢ)/n, for equal probabilities (N²/n) Cov(∇Uᵢ). Without
     replacement that is multiplied by the finite-population factor (N - n)/(N - 1). It is zero for an exact gradient.
-
-    Parameters
-    ----------
-    provider : any of `pdmp.gradients`
-    x : ndarray, shape (d,)
-
-    Returns
-    -------
-    ndarray, shape (d, d)
     """
     d, n_data = provider.dim, provider.n_data
     if provider.exact:
@@ -68,22 +59,9 @@ def _finite_population_factor(provider):
 def local_law(provider, x):
     """Hessian of U at the mode, and covariance of the gradient's noise there.
 
-    Parameters
-    ----------
-    provider : any of `pdmp.gradients`
-    x : ndarray, shape (d,)
-        Where the search for the mode begins. Where no mode is found, `x` is taken in its place.
-
-    Returns
-    -------
-    hessian, noise : ndarray
-        Of shape (d, d) up to `DENSE_DIMENSIONS` dimensions; above, of shape (1, 1), along the direction of the largest
-        curvature. At a point that is not a mode, negative curvatures are replaced by their absolute values.
-
-    Raises
-    ------
-    ValueError
-        If one of them is not finite, or the Hessian is zero.
+    The search for the mode begins at `x`, which is taken in its place where none is found; negative curvatures are then
+    replaced by their absolute values. Above `DENSE_DIMENSIONS` dimensions both are of shape (1, 1), along the direction
+    of the largest curvature. A `ValueError` if one of them is not finite, or the Hessian is zero.
     """
     model, mode = provider.model, mode_near(provider, x)
     if model.dim > DENSE_DIMENSIONS:

@@ -42,11 +42,12 @@ from typing import NamedTuple
 import numpy as np
 
 from discrete.schedules import Automatic, Constant, Schedule, as_schedule
-from discrete.tick import finite, name_smaller
+from discrete.tick import StepRecipe, finite, name_smaller
 from pdmp.flow import Linear
 from pdmp.gradients import Provider, as_provider
-from pdmp.interfaces.recipe import Recipe
+from pdmp.models import Model
 from pdmp.native.classes import compiled
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, Process
 
 STEP = 0  #: the kind of event that ends an interval; those of the process follow
@@ -55,22 +56,12 @@ STEP = 0  #: the kind of event that ends an interval; those of the process follo
 class FrozenMemory(NamedTuple):
     """What a chain keeps beside its path."""
 
-    taken: np.ndarray  #: (1,) intervals completed
-    interval_start: np.ndarray  #: (1,) when the present one began
-    gradient: np.ndarray  #: (d,) the last estimate of ∇U
-    kind: np.ndarray  #: (1,) the kind of the event that comes next
-    coordinate: np.ndarray  #: (1,) and its coordinate, if it has one
+    taken: Count  #: intervals completed
+    interval_start: Number  #: when the present one began
+    gradient: Vector  #: the last estimate of ∇U
+    kind: Count  #: the kind of the event that comes next
+    coordinate: Count  #: and its coordinate, if it has one
     provider: tuple
-
-
-class FrozenRecipe(Recipe):
-    """Not for comparisons: no formula predicts the error at a step."""
-
-    def processes(self, sampler, model, batch, mode, error):
-        return {}
-
-    def setting(self, process):
-        return f"step {process.schedule.step(0):.3g}"
 
 
 class FrozenRates(Process):
@@ -87,11 +78,11 @@ class FrozenRates(Process):
     schedule: Schedule
     regular: bool  #: whether all intervals are equally long
 
-    recipe = FrozenRecipe()
+    recipe = StepRecipe()
     ticks = 1
     _required = ()
 
-    def __init__(self, provider, step):
+    def __init__(self, provider: Provider | Model, step: float | Schedule) -> None:
         self.provider = as_provider(provider).by_address
         self.model, self.anchor = self.provider.model, self.provider.anchor
         self.schedule = as_schedule(step)
@@ -99,6 +90,11 @@ class FrozenRates(Process):
             raise ValueError(f"`step`: {type(self).__name__} has no rule to choose it by; give a number or a schedule.")
         self.regular = isinstance(self.schedule, Constant)
         super().__init__(self.model.dim, flow=Linear())
+
+    @classmethod
+    def chooses_step(cls) -> bool:
+        """Whether there is a rule for an automatic step; no formula predicts the error at one."""
+        return False
 
     @compiled
     def clock(self, state, i, now, rng):
@@ -131,11 +127,4 @@ class FrozenRates(Process):
         return name_smaller(self, "step", off, order=1, chooses=False)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        return FrozenMemory(
-            taken=np.zeros(1, np.int64),
-            interval_start=np.zeros(1),
-            gradient=np.zeros(self.dim),
-            kind=np.zeros(1, np.int64),
-            coordinate=np.zeros(1, np.int64),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(FrozenMemory, self.dim, provider=self.provider.memory(rng))

@@ -9,25 +9,25 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from discrete.curvature import DENSE_DIMENSIONS, largest_curvature, local_law, mode_near
 from discrete.laws import kinetic_covariance, largest_step
 from discrete.momenta import Preconditioned, Transformed, pulled_back
-from discrete.schedules import Automatic, Constant
+from discrete.schedules import Automatic, Constant, Schedule
 from discrete.tick import Brownian, StepRecipe
 from pdmp.gradients import Provider
+from pdmp.gradients.provider import dot
 from pdmp.interfaces.report import Report
-from pdmp.metric import Identity, check_metric
+from pdmp.metric import Identity, Metric, check_metric
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import inlined
-from pdmp.process import ADAPTING
-
-if TYPE_CHECKING:
-    from pdmp.process import State
+from pdmp.native.records import Count, Number, Vector, zeros
+from pdmp.process import ADAPTING, State
 
 #: Frictions that are tried, in units of the one that is critical for the smallest curvature.
 FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
@@ -36,21 +36,18 @@ FRICTIONS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 class KineticMemory(NamedTuple):
     """What a chain keeps beside position and momentum; the first three as in `discrete.tick.TickMemory`."""
 
-    taken: np.ndarray
-    gradient: np.ndarray
+    taken: Count
+    gradient: Vector
     normals: np.ndarray
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    temperature_sum: np.ndarray  #: (1,) the sum of their |p|² / d
+    counted_steps: Number  #: steps after the warm-up
+    temperature_sum: Number  #: the sum of their |p|² / d
     provider: tuple
 
 
 @inlined
 def mean_square(p):
     """|p|² / d."""
-    total = 0.0
-    for j in range(p.shape[0]):
-        total += p[j] * p[j]
-    return total / p.shape[0]
+    return dot(p, p) / p.shape[0]
 
 
 @inlined
@@ -92,6 +89,8 @@ class Kinetic(Brownian):
 
     #: With an automatic step: Σ (ε²λ)³ / 32, the mean error of the energy in a leapfrog step on a Gaussian.
     energy_error = math.nan
+    #: Whether the integrator is of second order in the step, with an exact gradient; with a noisy one its bias is not.
+    second_order = False
 
     recipe = StepRecipe(featured=False)
     report = KineticReport()
@@ -142,6 +141,11 @@ class Kinetic(Brownian):
         process.energy_error = float(np.sum(squares**3)) / 32.0 if len(hessian) == self.dim else math.nan
         return process.resolve(x)
 
+    @property
+    def bias_order(self) -> int:
+        """Order of the bias in the step: 2 for integrators of second order with an exact gradient, else 1."""
+        return 2 if self.second_order and self.provider.exact else 1
+
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return rng.standard_normal(self.dim)
 
@@ -151,14 +155,7 @@ class Kinetic(Brownian):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
-        return KineticMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            normals=np.zeros(self.normals * d),
-            counted_steps=np.zeros(1),
-            temperature_sum=np.zeros(1),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(KineticMemory, d, normals=np.zeros(self.normals * d), provider=self.provider.memory(rng))
 
 
 class FrictionRecipe(StepRecipe):
@@ -175,7 +172,14 @@ class Underdamped(Kinetic):
 
     recipe = FrictionRecipe(featured=False)
 
-    def __init__(self, provider, step="auto", friction=None, metric=None):
+    def __init__(
+        self,
+        provider: Provider | Model,
+        step: float | str | Schedule = "auto",
+        friction: float | None = None,
+        *,
+        metric: ArrayLike | Metric | None = None,
+    ) -> None:
         super().__init__(provider, step, metric)
         self.friction = self.checked_or_default("friction", friction)
 
@@ -214,29 +218,11 @@ class Underdamped(Kinetic):
 
 
 def choose_dynamics(linear, hessian, noise, error, exact, friction=math.nan):
-    """A friction, and the largest step with it at which the predicted variances are within `error`.
+    """The largest step at which predicted variances are within `error`, a friction for it, and their largest error.
 
-    A friction is preferred if some step keeps the predicted variances within `error`. Among the preferred ones, that
-    with the fastest decay per step of the slowest mode is taken.
-
-    Parameters
-    ----------
-    linear : callable
-        From a step, a friction and curvatures (d,) to the step as a linear map, see `Underdamped.linear_step`.
-    hessian, noise : ndarray, shape (d, d)
-        Hessian of U and covariance of the gradient's noise, at the mode.
-    error : float
-        Allowed relative error of each marginal variance.
-    exact : bool
-        Whether the gradient is exact.
-    friction : float
-        The only friction to try, unless it is NaN.
-
-    Returns
-    -------
-    step, friction : float
-    worst : float
-        The largest relative error of a marginal variance that is predicted with them.
+    ``linear(step, friction, curvatures)`` is the step as a linear map, see `Underdamped.linear_step`. The only friction
+    to try is `friction`, unless it is NaN. One is preferred if some step keeps the predicted variances within `error`.
+    Among the preferred ones, that with the fastest decay per step of the slowest mode is taken.
     """
     curvature, target = np.linalg.eigvalsh(hessian), np.linalg.inv(hessian)
     tried = 2.0 * math.sqrt(curvature[0]) * np.array(FRICTIONS) if math.isnan(friction) else [friction]

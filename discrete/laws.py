@@ -18,23 +18,10 @@ APART = 1e-4  #: eigenvalues of a step that are closer, relative to their distan
 
 
 def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None):
-    """Stationary covariance of SGLD, that is of x' = (I - γPH) x + N(0, Q + γ²PVP).
+    """Stationary covariance of SGLD, that is of x' = (I - γPH) x + N(0, Q + γ²PVP); None if it is unstable.
 
-    Parameters
-    ----------
-    hessian, noise : ndarray, shape (d, d)
-        H and V.
-    step : float
-        γ.
-    injected : ndarray, shape (d, d), optional
-        Q, the covariance of the injected noise; 2γP when omitted.
-    preconditioner : ndarray, shape (d, d), optional
-        P, the identity when omitted.
-
-    Returns
-    -------
-    ndarray of shape (d, d), or None
-        None if the recursion is unstable.
+    H is the Hessian, V the covariance of the noise and γ the step. The covariance Q of what is injected is 2γP and the
+    preconditioner P the identity when omitted.
     """
     from scipy import linalg
 
@@ -48,24 +35,11 @@ def langevin_covariance(hessian, noise, step, injected=None, preconditioner=None
 
 
 def kinetic_covariance(hessian, noise, linear):
-    """Stationary covariance of θ in a sampler with a momentum p.
+    """Stationary covariance of θ in a sampler with a momentum p; None if the step is unstable.
 
-    Parameters
-    ----------
-    hessian, noise : ndarray, shape (d, d)
-        H and V.
-    linear : callable
-        From curvatures of shape (d,) to one step as a linear map of (θ, p) along each of them. It returns the
-        transition matrices M, shape (d, 2, 2); the vector k, shape (2,), by which a unit of gradient noise changes
-        (θ, p); and the covariance B of the injected noise, of shape (2, 2) or (d, 2, 2).
+    ``linear(curvatures)`` is the step along each eigenvector of H as `discrete.kinetic.Underdamped.linear_step` gives
+    it: the transition matrices Mᵢ, the effect k of a unit of gradient noise, and the covariance B of injected noise.
 
-    Returns
-    -------
-    ndarray of shape (d, d), or None
-        None if the step is unstable.
-
-    Notes
-    -----
     In the eigenvectors of H, each pair i, j of coordinates has the equation S_ij = Mᵢ S_ij Mⱼᵀ + V_ij k kᵀ + δ_ij B. In
     the eigenvectors of Mᵢ and Mⱼ, with eigenvalues μᵢₐ and μⱼᵦ, its solution is a division by 1 - μᵢₐ μⱼᵦ. In a
     critically damped direction the eigenvectors coincide. Close to it rounding errors grow by the square of
@@ -126,23 +100,10 @@ def _barker_response(sigma, tau, estimator):
 
 
 def barker_covariance(hessian, noise, scale, estimator):
-    """Stationary covariance of SGBD, to leading order in the deviation x from the mode.
+    """Stationary covariance of SGBD with the scale σ, to leading order in the deviation x from the mode.
 
     Coordinate j moves by ±zⱼ. So E[xⱼ' - xⱼ] = -κⱼ (Hx)ⱼ, with κⱼ of `_barker_response`, while the mean square of the
-    increment is always E[z²].
-
-    Parameters
-    ----------
-    hessian, noise : ndarray, shape (d, d)
-        H and V.
-    scale : float or ndarray of shape (d,)
-        σ.
-    estimator : {"vanilla", "corrected", "extreme"}
-
-    Returns
-    -------
-    ndarray of shape (d, d), or None
-        None if the linearised step is unstable, or has no finite response.
+    increment is always E[z²]. None if the linearised step is unstable, or has no finite response.
     """
     from scipy import linalg
 
@@ -177,30 +138,11 @@ def barker_covariance(hessian, noise, scale, estimator):
 
 
 def largest_step(covariance_at, target, largest, error=0.1, points=241):
-    """The largest step at which every marginal variance is within the fraction `error` of the target's.
+    """The largest step at which every marginal variance is within the fraction `error` of the target's, and its error.
 
-    Parameters
-    ----------
-    covariance_at : callable
-        From a step to the predicted stationary covariance, or None where the sampler is unstable.
-    target : ndarray, shape (d, d)
-        The covariance to compare with.
-    largest : float
-        The step at which the search begins. It goes down by five decades, in factors of 10^(-1/48) by default.
-    error : float, default 0.1
-        Allowed relative error of each marginal variance.
-
-    Returns
-    -------
-    step : float
-        If no step is within `error`, as for an estimator that is biased at every step, the one that comes closest.
-    worst : float
-        The largest relative error of a marginal variance at that step.
-
-    Raises
-    ------
-    ValueError
-        If the sampler is unstable at every step that was tried.
+    ``covariance_at(step)`` is the predicted stationary covariance, or None where the sampler is unstable. The search
+    goes down from `largest` by five decades. If no step is within `error`, as for an estimator that is biased at every
+    step, it is the one that comes closest. A `ValueError` if the sampler is unstable at all of them.
     """
     truth = np.diag(target)
     best = (math.inf, None)

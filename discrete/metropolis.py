@@ -27,23 +27,21 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from discrete.schedules import Constant
-from discrete.tick import Ticking, exact_provider, finite
+from discrete.tick import Ticking, acceptance, exact_provider, finite
+from pdmp.gradients import Full
+from pdmp.gradients.provider import clear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Diagonal, check_metric, dense
-from pdmp.native.arguments import flag
+from pdmp.models import Model
 from pdmp.native.classes import compiled
-from pdmp.process import ADAPTING, DATA
-
-if TYPE_CHECKING:
-    from pdmp.gradients import Full
-    from pdmp.models import Model
-    from pdmp.process import State
+from pdmp.native.records import Count, Flag, Number, Vector, zeros
+from pdmp.process import ADAPTING, DATA, State
 
 GAIN_EXPONENT = -0.6  #: of k, in the adaptation
 
@@ -51,17 +49,17 @@ GAIN_EXPONENT = -0.6  #: of k, in the adaptation
 class MetropolisMemory(NamedTuple):
     """What a chain keeps beside its state."""
 
-    taken: np.ndarray  #: (1,) steps taken
-    gradient: np.ndarray  #: (d,) ∇U at the present state
-    potential: np.ndarray  #: (1,) U there
-    known: np.ndarray  #: (1,) whether gradient and potential have been evaluated
-    proposal: np.ndarray  #: (d,) θ'
-    increment: np.ndarray  #: (d,) the random numbers from which θ' was proposed
-    next_gradient: np.ndarray  #: (d,) ∇U at the proposal
-    log_factor: np.ndarray  #: (1,) logarithm of the factor by which the steps of the schedule are multiplied
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
-    outside: np.ndarray  #: (1,) proposals where the density is zero, in all steps
+    taken: Count  #: steps taken
+    gradient: Vector  #: ∇U at the present state
+    potential: Number  #: U there
+    known: Flag  #: whether gradient and potential have been evaluated
+    proposal: Vector  #: θ'
+    increment: Vector  #: the random numbers from which θ' was proposed
+    next_gradient: Vector  #: ∇U at the proposal
+    log_factor: Number  #: logarithm of the factor by which the steps of the schedule are multiplied
+    counted_steps: Number  #: steps after the warm-up
+    acceptance_sum: Number  #: the sum of their probabilities of acceptance
+    outside: Count  #: proposals where the density is zero, in all steps
     metric: tuple
     provider: tuple
 
@@ -120,7 +118,7 @@ class Metropolis(Ticking):
                 f"`target` of discrete.{type(self).__name__} must be a model or pdmp.gradients.Full(model), because it "
                 f"needs the potential, too; got a {type(provider).__name__}."
             )
-        self.adapt, self.together = flag("adapt", adapt), provider.model.has("potential_and_gradient")
+        self.adapt, self.together = bool(adapt), provider.model.has("potential_and_gradient")
         if not isinstance(target_acceptance, (int, float, np.number)) or not 0.0 < target_acceptance < 1.0:
             raise ValueError(f"`target_acceptance` must lie in (0, 1), got {target_acceptance!r}.")
         super().__init__(provider, step, name=self.step_name)
@@ -221,11 +219,7 @@ class Metropolis(Ticking):
                 self.provider.gradient(memory.proposal, memory.provider, rng, memory.next_gradient, counts)
             if not (math.isfinite(there) and finite(memory.next_gradient)):
                 return -1
-            log_accept = memory.potential[0] - there + self.log_ratio(memory, size)
-            if log_accept >= 0.0:
-                accept = 1.0
-            elif log_accept < 0.0:  # false for NaN, where numbers have overflowed
-                accept = math.exp(log_accept)
+            accept = acceptance(memory.potential[0] - there + self.log_ratio(memory, size))
         if rng.random() < accept:
             for j in range(x.shape[0]):
                 x[j] = memory.proposal[j]
@@ -242,24 +236,9 @@ class Metropolis(Ticking):
     @compiled(inline=False)
     def evaluate(self, x, out):
         """U(x); ∇U(x) into `out`."""
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        clear(out)
         return self.provider.packed.potential_and_gradient(x, out)
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return MetropolisMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            potential=np.zeros(1),
-            known=np.zeros(1, np.bool_),
-            proposal=np.zeros(d),
-            increment=np.zeros(d),
-            next_gradient=np.zeros(d),
-            log_factor=np.zeros(1),
-            counted_steps=np.zeros(1),
-            acceptance_sum=np.zeros(1),
-            outside=np.zeros(1, np.int64),
-            metric=self.metric.memory(x),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(MetropolisMemory, d, metric=self.metric.memory(x), provider=self.provider.memory(rng))

@@ -57,17 +57,10 @@ class MSGNHT(Displaced, Thermostatted):
     ----------
     provider : pdmp.Model or any of `pdmp.gradients`
         Estimates of ∇U. The size of their noise need not be known.
-    step : float, schedule or "auto", default "auto"
-        ε, the integrator's step, a time, for the momentum p ~ N(0, I); `from_h` takes h = ε². "auto": see
-        `discrete.schedules.automatic`.
-    diffusion : float, optional
-        A of dp = … + √(2A) dB, an inverse time. The thermostats start at A. When omitted, it is 1 for a given step;
-        with an automatic step it is chosen among several, for the fastest decay of correlations per step.
+    step, diffusion, metric
+        As for `SGNHT`.
     scheme : {"splitting", "euler"}
         The integrator; its formulas are in the text of `discrete.msgnht`.
-    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
-        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
-        these, see `discrete.momenta`. None: the identity.
 
     Raises
     ------
@@ -106,9 +99,8 @@ class MSGNHT(Displaced, Thermostatted):
         return SGNHT.linear_step(self, step, friction, curvature)
 
     @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: that of the scheme with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact and self.scheme == SPLITTING else 1
+    def second_order(self) -> bool:  # type: ignore[override]
+        return self.scheme == SPLITTING
 
     @compiled
     def move(self, x, v, memory, z, rng, counts):

@@ -24,35 +24,32 @@ import contextlib
 import copy
 import math
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from discrete.curvature import local_law, noise_covariance
+from discrete.curvature import local_law
 from discrete.kinetic import step_from_h
 from discrete.laws import largest_step
-from discrete.schedules import Automatic, Constant, Schedule, automatic
+from discrete.schedules import Automatic, Constant, Schedule
 from discrete.sghmc import SGHMC
 from discrete.sgld import SGLD
 from discrete.streams import Stream
 from discrete.threads import Helper, compare_and_swap, load, no_jobs, pause, store
-from discrete.tick import Brownian, arms_around, finite, warn_of_bias
+from discrete.tick import Brownian, StepRecipe, finite, warn_of_bias
 from pdmp.diagnostics.averages import grid_size, variance
 from pdmp.diagnostics.effective_size import draws_ess
 from pdmp.errors import silenced
 from pdmp.flow import Still
 from pdmp.gradients import Provider
-from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import count, one_of, positive
 from pdmp.native.classes import compiled
-from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process
-
-if TYPE_CHECKING:
-    from pdmp.process import State
+from pdmp.native.records import Number, Vector, zeros
+from pdmp.process import ADAPTING, CERTAIN, DATA, KINDS, Process, State
 
 MOST_ORDER = 50  #: of the bias: 2^p and 2^p - 1 are two numbers
 #: Extrapolation by more than this factor of a variance is told, if a chain has so many effective draws; and how many
@@ -64,12 +61,12 @@ FINE, COARSE = 0, 1  #: numbers of the clocks, and kinds of event
 class CoupledMemory(NamedTuple):
     """What a pair of chains keeps beside its state."""
 
-    step_start: np.ndarray  #: (1,) when the present step of the coarse chain began
+    step_start: Number  #: when the present step of the coarse chain began
     first: np.ndarray  #: Z'₁ of the present step
     second: np.ndarray  #: Z'₂
     normals: np.ndarray  #: Z
-    x: np.ndarray  #: (d,) where the coarse chain will be at the end of its present step
-    v: np.ndarray  #: (d,) its momentum there
+    x: Vector  #: where the coarse chain will be at the end of its present step
+    v: Vector  #: its momentum there
     coarse_counts: np.ndarray  #: what that step counts, as `State.counts`
     jobs: tuple  #: the steps of the coarse chain as jobs for two threads, see `discrete.threads`
     stream_state: (
@@ -337,13 +334,12 @@ class RichardsonRomberg(Process):
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         x = x[: len(x) // 2]
         n = self.coarse.normals * self.coarse.dim
-        return CoupledMemory(
-            step_start=np.zeros(1),
+        return zeros(
+            CoupledMemory,
+            self.coarse.dim,
             first=np.zeros(n),
             second=np.zeros(n),
             normals=np.zeros(n),
-            x=np.zeros(self.coarse.dim),
-            v=np.zeros(self.coarse.dim),
             coarse_counts=np.zeros(KINDS + len(self.events), np.int64),
             jobs=no_jobs(),
             stream_state=Stream.seeded(rng),
@@ -379,21 +375,6 @@ class RichardsonRomberg(Process):
         return resolved
 
 
-class SGRRLDRecipe(Recipe):
-    """With the automatic step for the extrapolated variances."""
-
-    def processes(self, sampler, model, batch, mode, error):
-        with silenced(UserWarning):  # a comparison shows the error itself
-            process = sampler(batch, automatic(error)).with_step(model.hessian(mode), noise_covariance(batch, mode))
-        return {sampler.__name__: process}
-
-    def arms(self, sampler, model, mode):
-        return arms_around(sampler, model, mode, "step")
-
-    def setting(self, process):
-        return f"step {process.schedule.step(0):.3g}"
-
-
 class SGRRLD(RichardsonRomberg):
     """Stochastic-gradient Richardson-Romberg Langevin dynamics: the extrapolation of two coupled SGLD chains.
 
@@ -422,7 +403,13 @@ class SGRRLD(RichardsonRomberg):
     (2.0, -1.0)
     """
 
-    recipe = SGRRLDRecipe()
+    recipe = StepRecipe()
+    step_name = "step"
+
+    @classmethod
+    def chooses_step(cls) -> bool:
+        """Whether there is a rule for an automatic step: that of `RichardsonRomberg.with_step`."""
+        return True
 
     @classmethod
     def in_metric(cls, target: Model | Provider, learnt: Any, /, **options: Any) -> SGRRLD:

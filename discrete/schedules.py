@@ -180,19 +180,6 @@ class Exploring(Cyclical):
         return k % self.length < self.exploration_steps
 
 
-class Halved(Schedule):
-    """Half of the steps of another schedule, each of them twice: the fine chain of an extrapolation."""
-
-    whole: Schedule
-
-    def __init__(self, whole):
-        self.whole = whole
-
-    @compiled
-    def step(self, k):
-        return 0.5 * self.whole.step(k >> 1)
-
-
 class Repeated(Schedule):
     """The values of another schedule, each of them twice: its temperature, when there are twice as many steps."""
 
@@ -204,6 +191,14 @@ class Repeated(Schedule):
     @compiled
     def step(self, k):
         return self.whole.step(k >> 1)
+
+
+class Halved(Repeated):
+    """Half of the steps of another schedule, each of them twice: the fine chain of an extrapolation."""
+
+    @compiled
+    def step(self, k):
+        return 0.5 * self.whole.step(k >> 1)
 
 
 def constant(value: float) -> Schedule:
@@ -382,13 +377,7 @@ LEAST_STEP = 1e-75
 
 def as_temperature(value: float | Schedule) -> Schedule:
     """The `Schedule` of temperatures that a number or a schedule stands for, or an error if one is below 0."""
-    if not isinstance(value, Schedule):
-        if isinstance(value, (str, bool)):
-            raise TypeError(f"`temperature` must be a number or one of discrete.schedules, got {value!r}.")
-        try:
-            value = Constant(value)
-        except (TypeError, ValueError):
-            raise TypeError(f"`temperature` must be a number or one of discrete.schedules, got {value!r}.") from None
+    value = value if isinstance(value, Schedule) else Constant(_number("temperature", value))
     for k in CHECKED_STEPS:
         if not 0.0 <= value.step(k) < math.inf:
             at = "" if isinstance(value, Constant) else f" at step {k}"
@@ -405,16 +394,21 @@ def as_schedule(step: float | str | Schedule, name: str = "step") -> Schedule:
     if isinstance(step, Schedule):
         step.check(name)
         return step
-    if isinstance(step, (str, bool)):
-        raise TypeError(f"`{name}` must be a number or one of discrete.schedules, got {step!r}.")
-    try:
-        value = float(step)
-    except (TypeError, ValueError):
-        raise TypeError(f"`{name}` must be a number or one of discrete.schedules, got {step!r}.") from None
-    except OverflowError:
-        value = math.inf
+    value = _number(name, step)
     if 0.0 < value < LEAST_STEP:
         raise ValueError(f"`{name}` is too small to compute with, got {step!r}; the least is {LEAST_STEP:g}.")
     if not 0.0 < value < math.inf:
         raise ValueError(f"`{name}` must be positive and finite, got {value}.")
     return Constant(value)
+
+
+def _number(name, value):
+    """A number as a float, infinite where it is too large for one, or a `TypeError`."""
+    try:
+        if not isinstance(value, (str, bool)):
+            return float(value)
+    except OverflowError:
+        return math.inf
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"`{name}` must be a number or one of discrete.schedules, got {value!r}.")

@@ -49,6 +49,7 @@ from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.arguments import number, one_of
 from pdmp.native.classes import compiled
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN
 
 QUANTILE = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multiple of σ
@@ -57,14 +58,14 @@ QUANTILE = 1.0 + 2.33 * SPREAD  #: 99 % of the increments are below this multipl
 class SGBDMemory(NamedTuple):
     """What a chain keeps beside its state."""
 
-    taken: np.ndarray
-    gradient: np.ndarray
-    sd: np.ndarray  #: (d,) noise sd of the last gradient
-    mean_sd: np.ndarray  #: (d,) its running average, which starts at 0
-    start_weight: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
-    beyond: np.ndarray  #: (1,) updates of a coordinate beyond the breaking point
+    taken: Count
+    gradient: Vector
+    sd: Vector  #: noise sd of the last gradient
+    mean_sd: Vector  #: its running average, which starts at 0
+    start_weight: Number  #: (1 - β)^k, the weight of that start
+    beyond: Count  #: updates of a coordinate beyond the breaking point
     scale: np.ndarray  #: (d,) the scales of the next step, if they are adaptive
-    holding_time: np.ndarray  #: (1,) how long the state before it is held, if they are
+    holding_time: Number  #: how long the state before it is held, if they are
     provider: tuple
 
 
@@ -278,17 +279,7 @@ class SGBD(Ticking):
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         scale = self.schedule.step(0) * self.shape
-        return SGBDMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            sd=np.zeros(d),
-            mean_sd=np.zeros(d),
-            start_weight=np.ones(1),
-            beyond=np.zeros(1, np.int64),
-            scale=scale,
-            holding_time=np.zeros(1),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(SGBDMemory, d, start_weight=np.ones(1), scale=scale, provider=self.provider.memory(rng))
 
     step_name, bias_order = "scale", 2
     recipe = SGBDRecipe()

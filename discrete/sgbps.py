@@ -26,7 +26,6 @@ arXiv:2406.19051, SG-BPS.
 from __future__ import annotations
 
 import math
-from typing import Self
 
 import numpy as np
 
@@ -34,11 +33,12 @@ from discrete.frozen import FrozenRates
 from discrete.schedules import Schedule
 from discrete.tick import finite
 from pdmp.gradients import Provider
+from pdmp.gradients.provider import dot
 from pdmp.models import Model
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import compiled
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.exact import Refreshed, check_rate, sphere
 
 BOUNCE, REFRESH = 1, 2  #: kinds of event
 #: Values of the field `reflection`: where the gradient of a bounce is taken.
@@ -46,7 +46,7 @@ EVENT, LOOK = 0, 1
 REFLECTIONS = {"event": EVENT, "look": LOOK}
 
 
-class SGBPS(FrozenRates):
+class SGBPS(Refreshed, FrozenRates):
     """Stochastic-gradient Bouncy Particle Sampler on exp(-U), velocities uniform on the unit sphere.
 
     Parameters
@@ -96,9 +96,7 @@ class SGBPS(FrozenRates):
 
     @compiled
     def wait(self, v, memory, rng):
-        rate, time = 0.0, math.inf
-        for j in range(v.shape[0]):
-            rate += v[j] * memory.gradient[j]
+        rate, time = dot(v, memory.gradient), math.inf
         if rate > 0.0:
             time = rng.standard_exponential() / rate
             memory.kind[0] = BOUNCE
@@ -121,12 +119,6 @@ class SGBPS(FrozenRates):
         reflect(v, memory.gradient)
         rescale(v, 1.0)
         return True
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

@@ -33,6 +33,7 @@ from pdmp.gradients import Full, Provider
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.classes import compiled
+from pdmp.native.records import Count, Vector, zeros
 
 #: Steps of the power iteration for the largest curvature, and passes over the data of a run that can pay for them.
 ITERATIONS, PASSES = 10, 400
@@ -41,9 +42,9 @@ ITERATIONS, PASSES = 10, 400
 class DescentMemory(NamedTuple):
     """What a chain keeps beside its position."""
 
-    taken: np.ndarray
-    gradient: np.ndarray
-    clipped: np.ndarray  #: (1,) steps at which the safeguard acted
+    taken: Count
+    gradient: Vector
+    clipped: Count  #: steps at which the safeguard acted
     provider: tuple
 
 
@@ -150,12 +151,7 @@ class SGD(Ticking):
         return 0 if finite(theta) else -1
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        return DescentMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(self.dim),
-            clipped=np.zeros(1, np.int64),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(DescentMemory, self.dim, provider=self.provider.memory(rng))
 
     def smaller_step(self, off: float) -> None:
         return None  # its law is not that of the target at any step

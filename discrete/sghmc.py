@@ -139,7 +139,7 @@ class SGHMC(Underdamped):
         *,
         metric: ArrayLike | Metric | None = None,
     ):
-        super().__init__(provider, step, friction, metric)
+        super().__init__(provider, step, friction, metric=metric)
         one_of("scheme", scheme, SCHEMES)
         self.scheme = SCHEMES[scheme]
         self.refresh_every = 0 if refresh_every is None else count("refresh_every", refresh_every)
@@ -215,12 +215,7 @@ class SGHMC(Underdamped):
         )
 
     @property
-    def bias_order(self) -> int:
-        """Order of the bias in the step: that of the scheme with an exact gradient, 1 with a noisy one."""
-        return 2 if self.provider.exact and self._symmetric else 1
-
-    @property
-    def _symmetric(self):
+    def second_order(self) -> bool:  # type: ignore[override]
         return self.scheme == SPLITTING or self.scheme == SEMI_IMPLICIT and self.refresh_every == 0
 
     def halved(self) -> Self:

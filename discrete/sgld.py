@@ -66,19 +66,20 @@ from pdmp.metric import Metric
 from pdmp.models import Model
 from pdmp.native.arguments import one_of, positive
 from pdmp.native.classes import Compiled, compiled
+from pdmp.native.records import Count, Number, Vector, zeros
 
 
 class SGLDMemory(NamedTuple):
     """What a chain keeps beside its position; the arrays of options that are not in use have no entries."""
 
-    taken: np.ndarray
-    gradient: np.ndarray
+    taken: Count
+    gradient: Vector
     normals: np.ndarray
-    clipped: np.ndarray  #: (1,) steps at which the safeguard acted
-    noiseless: np.ndarray  #: (1,) updates of a coordinate that a correction left without noise
+    clipped: Count  #: steps at which the safeguard acted
+    noiseless: Count  #: updates of a coordinate that a correction left without noise
     sd: np.ndarray  #: (d,) noise sd of the last gradient
     mean: np.ndarray  #: (d,) running average of its square, or of itself, which starts at 0
-    start_weight: np.ndarray  #: (1,) (1 - β)^k, the weight of that start
+    start_weight: Number  #: (1 - β)^k, the weight of that start
     squares: np.ndarray  #: (d,) running average of the squared gradients (RMSprop)
     square_derivatives: np.ndarray  #: (d,) running average of the derivatives of the squared gradients (RMSprop)
     probe_point: np.ndarray  #: (d,) θ + z, where RMSprop takes the gradient for the Hessian's diagonal
@@ -441,12 +442,10 @@ class SGLD(Brownian):
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
         noise, adaptive = d * self.correction.estimates, d * self.preconditioner.adaptive
-        return SGLDMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
+        return zeros(
+            SGLDMemory,
+            d,
             normals=np.zeros(self.normals * d),
-            clipped=np.zeros(1, np.int64),
-            noiseless=np.zeros(1, np.int64),
             sd=np.zeros(noise),
             mean=np.zeros(noise),
             start_weight=np.ones(1),

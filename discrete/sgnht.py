@@ -59,9 +59,8 @@ class SGNHT(Displaced, Thermostatted):
     blocks : sequence of int, optional
         Sizes of consecutive blocks, or for each coordinate the number of its block, from 0 on. By default the model's
         variables, in their order. Only for ``thermostat="per_block"``.
-    metric : None, float, array_like of shape (d,) or (d, d), or pdmp.Metric, default None
-        The mass matrix M: the sampler runs in coordinates in which it is the identity, and step and diffusion are of
-        these, see `discrete.momenta`. None: the identity.
+    metric
+        As for `SGHMC`.
 
     Raises
     ------

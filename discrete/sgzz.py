@@ -24,9 +24,6 @@ import math
 import numpy as np
 
 from discrete.frozen import FrozenRates
-from discrete.schedules import Schedule
-from pdmp.gradients import Provider
-from pdmp.models import Model
 from pdmp.native.classes import compiled, positive_part
 
 FLIP = 1  #: the kind of event
@@ -58,9 +55,6 @@ class SGZZ(FrozenRates):
     """
 
     events = ("step", "flip")
-
-    def __init__(self, provider: Provider | Model, step: float | Schedule):
-        super().__init__(provider, step)
 
     @compiled
     def wait(self, v, memory, rng):

@@ -40,20 +40,21 @@ arXiv:2301.02537 (unadjusted and adjusted schemes, sub-sampling).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from discrete.schedules import Constant, Schedule
-from discrete.tick import StepRecipe, Ticking, finite
+from discrete.tick import StepRecipe, Ticking, acceptance, finite
 from pdmp.gradients import Provider, as_provider
+from pdmp.gradients.provider import dot
 from pdmp.interfaces.report import Report
 from pdmp.models import Model
-from pdmp.native.arguments import flag
 from pdmp.native.classes import compiled, positive_part
+from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
 from pdmp.process import ADAPTING, DATA
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.processes.exact import Refreshed, check_rate, sphere
 
 OFF = 0.01  #: of the variance, from which on a lattice is said to be too wide
 
@@ -61,15 +62,15 @@ OFF = 0.01  #: of the variance, from which on a lattice is said to be too wide
 class SplittingMemory(NamedTuple):
     """What a chain keeps beside position and velocity."""
 
-    taken: np.ndarray  #: (1,) steps taken
-    gradient: np.ndarray  #: (d,) the last estimate of ∇U, at the midpoint of a step
-    start_position: np.ndarray  #: (d,) where the step began
-    start_velocity: np.ndarray  #: (d,) the velocity with which it began
-    potential: np.ndarray  #: (1,) U at the present state, if it is adjusted
-    known: np.ndarray  #: (1,) whether the potential has been evaluated
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
-    outside: np.ndarray  #: (1,) adjusted steps that led to where the density is zero
+    taken: Count  #: steps taken
+    gradient: Vector  #: the last estimate of ∇U, at the midpoint of a step
+    start_position: Vector  #: where the step began
+    start_velocity: Vector  #: the velocity with which it began
+    potential: Number  #: U at the present state, if it is adjusted
+    known: Flag  #: whether the potential has been evaluated
+    counted_steps: Number  #: steps after the warm-up
+    acceptance_sum: Number  #: the sum of their probabilities of acceptance
+    outside: Count  #: adjusted steps that led to where the density is zero
     provider: tuple
 
 
@@ -148,8 +149,8 @@ class Splitting(Ticking):
     def smaller_step(self, off: float) -> str | None:
         return None if self.adjusted else super().smaller_step(off)
 
-    def __init__(self, provider, step, adjusted):
-        self.adjusted = flag("adjusted", adjusted)
+    def __init__(self, provider: Provider | Model, step: float | Schedule, adjusted: bool = False) -> None:
+        self.adjusted = bool(adjusted)
         provider = as_provider(provider)
         if adjusted and not provider.exact:
             raise TypeError(
@@ -198,13 +199,10 @@ class Splitting(Ticking):
             memory.outside[0] += 1
         elif not (math.isfinite(there) and math.isfinite(memory.potential[0])):
             return False
-        log_accept, accept = memory.potential[0] - there, 0.0
+        log_accept = memory.potential[0] - there
         for j in range(x.shape[0]):
             log_accept += memory.gradient[j] * (x[j] - memory.start_position[j])
-        if log_accept >= 0.0:
-            accept = 1.0
-        elif log_accept < 0.0:  # false for NaN, where numbers have overflowed
-            accept = math.exp(log_accept)
+        accept = acceptance(log_accept)
         if rng.random() < accept:
             memory.potential[0] = there
         else:
@@ -217,18 +215,7 @@ class Splitting(Ticking):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return SplittingMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
-            start_position=np.zeros(d),
-            start_velocity=np.zeros(d),
-            potential=np.zeros(1),
-            known=np.zeros(1, np.bool_),
-            counted_steps=np.zeros(1),
-            acceptance_sum=np.zeros(1),
-            outside=np.zeros(1, np.int64),
-            provider=self.provider.memory(rng),
-        )
+        return zeros(SplittingMemory, d, provider=self.provider.memory(rng))
 
 
 class ZigZagSplitting(Splitting):
@@ -267,9 +254,6 @@ class ZigZagSplitting(Splitting):
 
     report = LatticeReport()
 
-    def __init__(self, provider: Provider | Model, step: float | Schedule, adjusted: bool = False):
-        super().__init__(provider, step, adjusted)
-
     @compiled
     def apply_events(self, v, gradient, eps, rng):
         for j in range(v.shape[0]):
@@ -285,7 +269,7 @@ class ZigZagSplitting(Splitting):
         return rng.choice([-1.0, 1.0], self.dim)
 
 
-class BPSSplitting(Splitting):
+class BPSSplitting(Refreshed, Splitting):
     """The splitting scheme R D B D R of the Bouncy Particle Sampler on exp(-U), velocities on the unit sphere.
 
     Parameters
@@ -330,9 +314,7 @@ class BPSSplitting(Splitting):
 
     @compiled
     def apply_events(self, v, gradient, eps, rng):
-        rate = 0.0
-        for j in range(v.shape[0]):
-            rate += v[j] * gradient[j]
+        rate = dot(v, gradient)
         if rate > 0.0 and rng.random() < -math.expm1(-eps * rate):
             reflect(v, gradient)
             rescale(v, 1.0)
@@ -341,12 +323,6 @@ class BPSSplitting(Splitting):
     def refresh(self, v, eps, rng):
         if self.refresh_rate > 0.0 and rng.random() < -math.expm1(-eps * self.refresh_rate):
             refresh_on_sphere(v, rng)
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

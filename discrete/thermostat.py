@@ -36,20 +36,21 @@ from pdmp.interfaces.report import Report
 from pdmp.models import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, inlined
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import ADAPTING
 
 
 class ThermostatMemory(NamedTuple):
     """What a chain keeps beside position and momentum; the first three as in `discrete.tick.TickMemory`."""
 
-    taken: np.ndarray
-    gradient: np.ndarray
+    taken: Count
+    gradient: Vector
     normals: np.ndarray
     thermostat: np.ndarray  #: (thermostats,) ξ
     block_squares: np.ndarray  #: (thermostats,) the sum of p² over the coordinates of each
-    counted_steps: np.ndarray  #: (1,) steps after the warm-up
-    temperature_sum: np.ndarray  #: (1,) the sum of their |p|² / d
-    thermostat_sum: np.ndarray  #: (1,) the sum of the thermostats' means at their ends
+    counted_steps: Number  #: steps after the warm-up
+    temperature_sum: Number  #: the sum of their |p|² / d
+    thermostat_sum: Number  #: the sum of the thermostats' means at their ends
     provider: tuple
 
 
@@ -131,15 +132,12 @@ class Thermostatted(Kinetic):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.model.dim
-        return ThermostatMemory(
-            taken=np.zeros(1, np.int64),
-            gradient=np.zeros(d),
+        return zeros(
+            ThermostatMemory,
+            d,
             normals=np.zeros(self.normals * d),
             thermostat=np.full(self.thermostats, self.diffusion),
             block_squares=np.zeros(self.thermostats),
-            counted_steps=np.zeros(1),
-            temperature_sum=np.zeros(1),
-            thermostat_sum=np.zeros(1),
             provider=self.provider.memory(rng),
         )
 

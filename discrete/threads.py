@@ -191,14 +191,8 @@ def take_jobs(process, state, most_spins):
 class Helper:
     """A context during which a second thread takes jobs; on leaving it, the thread has finished what it has claimed.
 
-    Nothing happens in plain Python, and where `take_jobs` cannot be compiled.
-
-    Parameters
-    ----------
-    process : Process
-        With the compiled method ``carry_out(state)``.
-    state : pdmp.process.State
-        Its memory has the field ``jobs``, a `Jobs`.
+    The process has the compiled method ``carry_out(state)``, and the memory the field ``jobs``, a `Jobs`. Nothing
+    happens in plain Python, and where `take_jobs` cannot be compiled.
     """
 
     def __init__(self, process, state):

@@ -18,6 +18,7 @@ A sampler derives from `Ticking` and defines ``jump``. If its noise is that of a
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ from pdmp.flow import Still
 from pdmp.gradients import Full, Minibatch, Provider, as_provider
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
-from pdmp.native.classes import compiled
+from pdmp.native.classes import compiled, inlined
 from pdmp.native.velocities import finite as finite  # the samplers take it from here
 from pdmp.process import CERTAIN, Process
 
@@ -88,6 +89,14 @@ def exact_provider(target, name, noisy):
             f"gradient; got a {type(provider).__name__}. {noisy} mini-batches."
         )
     return provider
+
+
+@inlined
+def acceptance(log_ratio):
+    """min(1, exp(log_ratio)); 0 for NaN, where numbers have overflowed."""
+    if log_ratio >= 0.0:
+        return 1.0
+    return math.exp(log_ratio) if log_ratio < 0.0 else 0.0
 
 
 class TickMemory(NamedTuple):

@@ -10,6 +10,19 @@ from scipy import integrate
 import pdmp
 from pdmp.models.transforms import Log
 
+#: A normal law of three coordinates.
+PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
+MEAN = np.array([1.0, -2.0, 0.5])
+MODEL = pdmp.models.Gaussian(MEAN, PRECISION)
+
+
+def data(n_data=6, d=2, seed=4):
+    """A linear regression."""
+    rng = np.random.default_rng(seed)
+    A = rng.standard_normal((n_data, d))
+    y = A @ np.ones(d) + rng.standard_normal(n_data)
+    return pdmp.models.LinearGaussian(A, y, noise_scale=0.8, prior_scale=2.0)
+
 
 class Quartic(pdmp.Model):
     """Independent coordinates with U = x⁴/4 to the right of a wall, at which the density ends."""

@@ -250,14 +250,10 @@ def _path(run, i, places):
 def stretches(
     run: Any, f: Callable | None = None, part: slice | None = None
 ) -> tuple[list[np.ndarray], list[float], list[float]]:
-    """Averages of x or of f(x) over equal stretches of each chain, the stretches' lengths, and the chains'.
+    """Averages of x or of f(x) over equal stretches of each chain (n, ...), the stretches' lengths, and the chains'.
 
     From the skeleton, with half as many stretches as events, at most 1,024; else from what the run recorded. Of the
-    coordinates `part`, a slice, alone, if it is given.
-
-    Returns
-    -------
-    tuple of (list of ndarray of shape (n, ...), list of float, list of float)
+    coordinates `part` alone, if they are given.
     """
     places = _places(run, part)
     if f is not None:

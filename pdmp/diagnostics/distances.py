@@ -20,6 +20,7 @@ from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import STRETCHES, Estimate, jackknife
 from pdmp.errors import warn
 from pdmp.native.arguments import positive, refuse_unreal
+from pdmp.native.representation import aligned
 
 MMD_DRAWS = 2_000  #: most draws of each side, because it takes all pairs
 
@@ -98,11 +99,8 @@ def sd_error(draws: ArrayLike, sd: ArrayLike, stretches: int = STRETCHES) -> Est
 
     Parameters
     ----------
-    draws : array_like, shape (chains, n, d) or (n, d)
-    sd : array_like, shape (d,)
-        Standard deviations of the target.
-    stretches : int, default 16
-        For the standard error, see `jackknife`.
+    draws, sd, stretches
+        As of `mean_error`.
 
     Returns
     -------
@@ -290,8 +288,7 @@ class ErrorTable:
         table = [["", *measures]]
         for label, row in self.rows.items():
             table.append([label, *(str(row[m]) + (" *" if label in best[m] else "  ") for m in measures)])
-        widths = [max(len(line[k]) for line in table) for k in range(len(table[0]))]
-        lines = ["  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip() for line in table]
+        lines = aligned(table, left=range(len(table[0])))
         return "\n".join([*lines, "* the smallest, or within three standard errors of the difference from it"])
 
 

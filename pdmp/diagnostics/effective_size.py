@@ -221,27 +221,8 @@ def _twice_ranks(order, ordered):
 
 
 def batch_ess(variance, length, batches, stretch, means):
-    """Effective sample size for the mean, from the means over consecutive stretches of a path's time.
+    """Effective sample size for the mean, from integrals over consecutive stretches of a path's time, (d, n) by chain.
 
-    Parameters
-    ----------
-    variance : ndarray, shape (d,)
-        Variance of the path.
-    length : list of float
-        Time that each chain ran.
-    batches : list of ndarray, shape (d, n)
-        Integrals over each chain's stretches.
-    stretch : list of float
-        Length of each chain's stretches.
-    means : list of ndarray, shape (d,)
-        Means of each chain.
-
-    Returns
-    -------
-    ndarray, shape (d,)
-
-    Notes
-    -----
     A stretch's mean has variance σ² / stretch, σ² the asymptotic variance of the time average, once it is much longer
     than the correlations. The average over chains of lengths Tᵢ has variance Σ Tᵢ σᵢ² / T², T = Σ Tᵢ, and is worth
     T² variance / Σ Tᵢ σᵢ² independent draws.

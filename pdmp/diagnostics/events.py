@@ -29,7 +29,7 @@ missed events per unit of time, times the time for which the effect of one lasts
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,9 +38,7 @@ from pdmp.diagnostics import monte_carlo_error
 from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import Estimate, jackknife
 from pdmp.errors import warn
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
+from pdmp.models.base import Model
 
 
 def event_rates(run: Any) -> dict[str, Estimate]:
@@ -124,10 +122,8 @@ def flip_rates(model: Model, draws: ArrayLike) -> Estimate:
 
     Parameters
     ----------
-    model : Model
-        With the exact gradient.
-    draws : array_like, shape (chains, n, d) or (n, d)
-        Draws from exp(-U).
+    model, draws
+        As of `bounce_rate`.
 
     Returns
     -------
@@ -201,8 +197,8 @@ def gaussian_flip_rates(precision: ArrayLike) -> np.ndarray:
 
     Parameters
     ----------
-    precision : array_like, shape (d,) or (d, d)
-        Λ; a vector is its diagonal.
+    precision
+        As of `gaussian_bounce_rate`.
 
     Returns
     -------

@@ -117,27 +117,11 @@ def _spectral(series):
 
 
 def standard_error(series, stretches, lengths, method="spectral", together=None):
-    """Standard error of the time average, all chains pooled.
+    """Standard error of the time average, all chains pooled, from averages over stretches of each chain, (n, ...).
 
-    Parameters
-    ----------
-    series : list of ndarray, shape (n, ...)
-        For each chain its averages over consecutive stretches.
-    stretches, lengths : list of float
-        Lengths of each chain's stretches, and of the chain.
-    method : {"spectral", "batch"}
-    together : int, optional
-        How many averages are looked at: as many as `series` has when omitted.
-
-    Returns
-    -------
-    ndarray, shape (...)
-
-    Notes
-    -----
     It is √(σ² / T) from the variation within chains. If the chains' averages differ by more than this explains, it is
     the standard error of the chains' averages: by an F test with 16 degrees of freedom for the estimate of each σ², in
-    which the average of a chain of length L has the variance σ² / L, at 0.001, or at 0.01 for all averages together
+    which the average of a chain of length L has the variance σ² / L, at 0.001, or at 0.01 for all averages `together`
     where they are more than ten. (At 0.001 for each of 10,000 effects, ten of them would have six times too few
     effective draws in every run.)
     """

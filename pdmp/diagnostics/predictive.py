@@ -84,10 +84,8 @@ def accuracy(y: ArrayLike, p: ArrayLike) -> float:
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
+    y, p
+        As of `log_loss`.
 
     Returns
     -------
@@ -108,10 +106,8 @@ def log_likelihood(y: ArrayLike, p: ArrayLike) -> float:
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
+    y, p
+        As of `log_loss`.
 
     Returns
     -------
@@ -254,14 +250,8 @@ def ece(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard"
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
-    bins : int, default 10
-        Number of bins.
-    convention : {"standard", "mamba"}
-        Of the bins, see `reliability`.
+    y, p, bins, convention
+        As of `reliability`.
 
     Returns
     -------
@@ -283,14 +273,8 @@ def mce(y: ArrayLike, p: ArrayLike, bins: int = 10, convention: str = "standard"
 
     Parameters
     ----------
-    y : array_like, shape (n,)
-        Labels 0, 1, ….
-    p : array_like
-        Probabilities, see the module's text.
-    bins : int, default 10
-        Number of bins.
-    convention : {"standard", "mamba"}
-        Of the bins, see `reliability`.
+    y, p, bins, convention
+        As of `reliability`.
 
     Returns
     -------

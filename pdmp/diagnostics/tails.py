@@ -44,20 +44,11 @@ REMOTE = 15.0
 
 
 def heavy_tails(draws, places, ess, model=None, errors=1.0):
-    """Coordinates that seem to have no variance, with their tail indices: {place: α}.
+    """Coordinates of draws (chains, n, d) that seem to have no variance, with their tail indices: {place: α}.
 
-    Parameters
-    ----------
-    draws : ndarray, shape (chains, n, d)
-        Of which those that are exactly 0 count for nothing.
-    places : ndarray of int
-        Coordinates to look at by themselves; of many those whose farthest draw is the farthest.
-    ess : ndarray, shape (d,), or None
-        Effective draws; None: draws are not asked.
-    model : Model, optional
-        With ``gradient(x)`` and ``potential(x)``, on the whole space; without it draws alone are asked.
-    errors : float, default 1.0
-        Of a shape that is fitted to draws: by how many it must be above the limit.
+    `places` are looked at by themselves; of many those whose farthest draw is the farthest. Draws are asked if their
+    effective numbers `ess` (d,) are given, without those that are exactly 0; a shape that is fitted to them must be
+    above the limit by so many `errors`. Without a model, on the whole space, draws alone are asked.
     """
     rests, centre, scale, far = (np.concatenate(each) for each in zip(*map(_extent, blocks(draws)), strict=True))
     places = places[np.argsort(-far[places], kind="stable")[:TAILS]]

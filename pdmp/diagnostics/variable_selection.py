@@ -59,14 +59,7 @@ def inclusion(run: Any, errors: bool = False) -> np.ndarray | Estimate:
 def changes(run: Any, found: np.ndarray, draws: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Monte Carlo errors (d,) of inclusion probabilities, and how often each coordinate rested in each chain.
 
-    Parameters
-    ----------
-    run : Run
-        Of a sticky process.
-    found : ndarray, shape (d,)
-        Its inclusion probabilities.
-    draws : ndarray, shape (chains, n, d), optional
-        Equally spaced draws, if they have been taken.
+    Of equally spaced draws (chains, n, d), if they have been taken; else they are.
     """
     draws = diagnostic_draws(run) if draws is None and run.store != "moments" else draws
     if draws is None:

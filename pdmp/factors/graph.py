@@ -227,18 +227,15 @@ def from_networkx(graph: nx.Graph, dim: int, factors: int | None = None) -> Fact
         if j in index.values():
             raise ValueError(f"coordinate {j} has two variable nodes in `graph`, {node!r} is the second.")
         index[node] = int(j)
+    for node, other in graph.edges:
+        if (node in index) == (other in index):
+            sides = "variables" if node in index else "factors"
+            raise ValueError(f"`graph` has an edge between two {sides}, {node!r} and {other!r}: it is not bipartite.")
     scopes, terms = [], []
     for node in nodes:
-        wrong = next((other for other in graph[node] if other not in index), None)
-        if wrong is not None:
-            raise ValueError(f"`graph` has an edge between two factors, {node!r} and {wrong!r}: it is not bipartite.")
         scopes.append(sorted(index[other] for other in graph[node]))
         if factors is not None:
             terms.append(_terms_of(node, graph.nodes[node].get("terms"), factors))
-    for node in index:
-        wrong = next((other for other in graph[node] if other in index), None)
-        if wrong is not None:
-            raise ValueError(f"`graph` has an edge between two variables, {node!r} and {wrong!r}: it is not bipartite.")
     if factors is None:
         return FactorGraph(scopes, dim)
     given = np.bincount([t for row in terms for t in row], minlength=factors)

@@ -33,6 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.gradients.alias import AliasTable
+from pdmp.gradients.provider import clear, dot
 from pdmp.models.capabilities import require
 from pdmp.models.numerical import term_partial_lipschitz
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
@@ -104,27 +105,21 @@ class DataFactors(Compiled):
         i, scale = self.draw_datum(process, state, rng)
         state.counts[DATA] += 1
         self.term_gradient(state, i)
-        along = 0.0
-        for j in range(state.v.shape[0]):
-            along += state.v[j] * state.memory.gradient[j]
-        return positive_part(along) * scale
+        return positive_part(dot(state.v, state.memory.gradient)) * scale
 
     @compiled
     def term_gradient(self, state, i):
         """Write the gradient of factor i."""
         memory = state.memory
-        for j in range(memory.gradient.shape[0]):
-            memory.gradient[j] = 0.0
+        clear(memory.gradient)
         self.model.add_term_gradient(memory.here, i, memory.gradient)
 
     @compiled
     def bounce(self, state, f, now):
         """Reflect in the factor whose gradient `rate` has computed; returns the square of that gradient."""
-        gradient, square = state.memory.gradient, 0.0
-        for j in range(gradient.shape[0]):
-            square += gradient[j] * gradient[j]
+        gradient = state.memory.gradient
         reflect(state.v, gradient)
-        return square
+        return dot(gradient, gradient)
 
     @compiled
     def true_rates(self, x, v, scratch, out):
@@ -138,13 +133,9 @@ class DataFactors(Compiled):
     @compiled
     def along(self, x, v, i, scratch):
         """v·∇Uᵢ."""
-        total = 0.0
-        for j in range(x.shape[0]):
-            scratch[j] = 0.0
+        clear(scratch)
         self.model.add_term_gradient(x, i, scratch)
-        for j in range(x.shape[0]):
-            total += v[j] * scratch[j]
-        return total
+        return dot(v, scratch)
 
     def memory(self, n=0):
         """The `Memory` of one chain."""
@@ -152,12 +143,47 @@ class DataFactors(Compiled):
         return Memory(np.zeros(d), np.zeros(d), np.zeros(d), np.zeros(n), np.full(1, math.nan))
 
 
-class Columns(DataFactors):
-    """Σᵢ Σⱼ |vⱼ| Bᵢⱼ, with Bᵢⱼ the model's bound on ∂ⱼUᵢ where vⱼ > 0, on -∂ⱼUᵢ where vⱼ < 0, for every x."""
+class ByColumns(DataFactors):
+    """Base: χᵢ is a sum over coordinates, Σⱼ |vⱼ| Bᵢⱼ, and data are drawn column by column.
 
-    tables: np.ndarray  #: the alias tables of the columns, see `column_tables`; 2j for vⱼ < 0, 2j + 1 for vⱼ > 0
+    A derived class gives ``bound_of(state, i)``, Σⱼ |vⱼ| Bᵢⱼ of one datum.
+    """
+
+    tables: np.ndarray  #: the alias tables of the columns, see `column_tables`
     start: np.ndarray
     totals: np.ndarray
+
+    @compiled
+    def side(self, state, j):
+        """The table of coordinate j."""
+        return j
+
+    @compiled
+    def sum_of_columns(self, state):
+        """Σⱼ |vⱼ| Σᵢ Bᵢⱼ."""
+        total = 0.0
+        for j in range(state.v.shape[0]):
+            total += abs(state.v[j]) * self.totals[self.side(state, j)]
+        return total
+
+    @compiled
+    def draw_datum(self, process, state, rng):
+        """A datum i in proportion to χᵢ, and Σ χ / χᵢ."""
+        v, total = state.v, self.sum_of_columns(state)
+        rest, column = rng.random() * total, 0
+        for j in range(v.shape[0]):
+            share = abs(v[j]) * self.totals[self.side(state, j)]
+            if share > 0.0:
+                column = self.side(state, j)
+                rest -= share
+                if rest < 0.0:
+                    break
+        i = draw_row(self.tables, self.start, column, rng)
+        return i, total / self.bound_of(state, i)
+
+
+class Columns(ByColumns):
+    """Σᵢ Σⱼ |vⱼ| Bᵢⱼ, with Bᵢⱼ the model's bound on ∂ⱼUᵢ where vⱼ > 0, on -∂ⱼUᵢ where vⱼ < 0, for every x."""
 
     name = "the bounds on the partial derivatives of single terms"
 
@@ -168,35 +194,19 @@ class Columns(DataFactors):
 
     @compiled
     def side(self, state, j):
-        """The table of coordinate j for the sign of vⱼ."""
+        """2j for vⱼ < 0, 2j + 1 for vⱼ > 0."""
         return 2 * j + (1 if state.v[j] > 0.0 else 0)
 
     @compiled
     def terms_bound(self, process, state, now):
-        """(a, b) with a bound a + b s on the rate of all terms at now + s."""
-        total = 0.0
-        for j in range(state.v.shape[0]):
-            total += abs(state.v[j]) * self.totals[self.side(state, j)]
-        return total, 0.0
+        return self.sum_of_columns(state), 0.0
 
     @compiled
-    def draw_datum(self, process, state, rng):
-        """A datum i in proportion to χᵢ, and Σ χ / χᵢ."""
-        v = state.v
-        total = self.terms_bound(process, state, 0.0)[0]
-        rest, column = rng.random() * total, 0
-        for j in range(v.shape[0]):
-            share = abs(v[j]) * self.totals[self.side(state, j)]
-            if share > 0.0:
-                column = self.side(state, j)
-                rest -= share
-                if rest < 0.0:
-                    break
-        i = draw_row(self.tables, self.start, column, rng)
-        bound = 0.0
+    def bound_of(self, state, i):
+        bound, v = 0.0, state.v
         for j in range(v.shape[0]):
             bound += abs(v[j]) * self.model.signed_term_bound(i, j, 1.0 if v[j] > 0.0 else -1.0)
-        return i, total / bound
+        return bound
 
 
 class Rows(DataFactors):
@@ -245,15 +255,12 @@ class Rows(DataFactors):
         return super().memory(self.model.n_data)
 
 
-class Anchored(DataFactors):
+class Anchored(ByColumns):
     """Σᵢ Σⱼ |vⱼ| Lᵢⱼ |(x - x̂) / scale|: control variates around x̂."""
 
     anchor: np.ndarray
     anchor_gradient: np.ndarray  #: (d,) Σᵢ ∇Uᵢ(x̂)
     scale: np.ndarray
-    tables: np.ndarray
-    start: np.ndarray
-    totals: np.ndarray
 
     name = "the bound `term_lipschitz`"
 
@@ -274,14 +281,6 @@ class Anchored(DataFactors):
         return self.anchor_gradient[j]
 
     @compiled
-    def lipschitz(self, state):
-        """Σⱼ |vⱼ| Σᵢ Lᵢⱼ."""
-        total = 0.0
-        for j in range(state.v.shape[0]):
-            total += abs(state.v[j]) * self.totals[j]
-        return total
-
-    @compiled
     def terms_bound(self, process, state, now):
         here, distance, speed = state.memory.here, 0.0, 0.0
         positions(process.flow, state, now, here)
@@ -289,25 +288,16 @@ class Anchored(DataFactors):
             u, w = (here[j] - self.anchor[j]) / self.scale[j], state.v[j] / self.scale[j]
             distance += u * u
             speed += w * w
-        lipschitz = self.lipschitz(state)
+        lipschitz = self.sum_of_columns(state)
         return lipschitz * math.sqrt(distance), lipschitz * math.sqrt(speed)
 
     @compiled
-    def draw_datum(self, process, state, rng):
-        v, total = state.v, self.lipschitz(state)
-        rest, column = rng.random() * total, 0
-        for j in range(v.shape[0]):
-            if abs(v[j]) * self.totals[j] > 0.0:
-                column = j
-                rest -= abs(v[j]) * self.totals[j]
-                if rest < 0.0:
-                    break
-        i = draw_row(self.tables, self.start, column, rng)
+    def bound_of(self, state, i):
         self.model.term_lipschitz(i, self.scale, state.memory.scratch)
         bound = 0.0
-        for j in range(v.shape[0]):
-            bound += abs(v[j]) * state.memory.scratch[j]
-        return i, total / bound
+        for j in range(state.v.shape[0]):
+            bound += abs(state.v[j]) * state.memory.scratch[j]
+        return bound
 
     @compiled
     def term_gradient(self, state, i):
@@ -337,16 +327,10 @@ def draw_row(tables, start, column, rng):
 
 
 def column_tables(weights):
-    """An alias table for each column of `weights` (N, d) over its rows that are not zero, one after the other.
+    """An alias table for each column of `weights` (N, d) over its rows that are not zero, one after the other, (m, 4).
 
-    Returns
-    -------
-    tables : ndarray, shape (m, 4)
-        A threshold, the row where a uniform number is below it, and the row where it is not; padded.
-    start : ndarray, shape (d + 1,)
-        Column j has the rows start[j] <= k < start[j + 1].
-    totals : ndarray, shape (d,)
-        Sums of the columns.
+    A row has a threshold, the row where a uniform number is below it, and the one where it is not. Also returned are
+    where the tables of the columns begin, (d + 1,), and the sums of the columns.
     """
     pieces = []
     for column in weights.T:

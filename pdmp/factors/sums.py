@@ -265,15 +265,7 @@ class SumFactors(SumAlong, Terms):
 class SumPartials(SumAlong):
     """The rates vᵢ ∂ᵢ(U - V) of single coordinates, V = ½ Σ wⱼ (xⱼ - mⱼ)², for paths of any flow.
 
-    Parameters
-    ----------
-    model : SumOfTerms
-    graph : FactorGraph
-        Of `graph_of_sum`.
-    flow : Compiled
-        One of `pdmp.flow`.
-    weights, mean : ndarray, shape (d,), or 0, default 0.0
-        w and m.
+    `graph` is that of `graph_of_sum`; `weights` and `mean` are w and m, (d,) or 0.
     """
 
     indptr: np.ndarray  #: the matrix of all quadratic terms less V, in compressed rows

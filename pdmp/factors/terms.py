@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.factors.graph import FactorGraph, from_model, from_networkx, some_of
+from pdmp.gradients.provider import clear, dot
 from pdmp.models.targets.gaussian import Gaussian
 from pdmp.native.classes import Compiled, compiled, entry, readable
 from pdmp.process import DATA, positions
@@ -64,12 +65,12 @@ class Factors(Compiled):
         """Reflect the velocities of the factor's coordinates in its gradient; returns |∇U_f|²."""
         self.gradient(state, f, now)
         v, gradient, first = state.v, state.memory.gradient, self.indptr[f]
-        dot, square = 0.0, 0.0
+        along, square = 0.0, 0.0
         for k in range(first, self.indptr[f + 1]):
-            dot += v[self.indices[k]] * gradient[k - first]
+            along += v[self.indices[k]] * gradient[k - first]
             square += gradient[k - first] * gradient[k - first]
         if square > 0.0:
-            c = 2.0 * dot / square
+            c = 2.0 * along / square
             for k in range(first, self.indptr[f + 1]):
                 v[self.indices[k]] -= c * gradient[k - first]
         return square
@@ -217,13 +218,10 @@ class Terms(Factors):
     def true_rates(self, x, v, scratch, out):
         """v·∇U_f of all factors, each over all coordinates."""
         for f in range(self.indptr.shape[0] - 1):
-            for j in range(scratch.shape[0]):
-                scratch[j] = 0.0
+            clear(scratch)
             for k in range(self.term_start[f], self.term_start[f + 1]):
                 self.model.add_factor_gradient(x, self.terms[k], scratch)
-            out[f] = 0.0
-            for j in range(scratch.shape[0]):
-                out[f] += v[j] * scratch[j]
+            out[f] = dot(v, scratch)
 
     def check(self, x, seed=0):
         """Raise a `ValueError` if factors near `x` (d,) do not add up, or one is less local than the graph says.

@@ -191,21 +191,10 @@ def _balance_rest(alias_table, rest, low):
 
 
 class AliasTables(Compiled):
-    """Many alias tables side by side: each draws one of the items of its own group.
+    """Many alias tables side by side: each draws one of the `items` of its own group.
 
-    Parameters
-    ----------
-    items : ndarray of int, shape (N,)
-        Group by group.
-    first : ndarray of int, shape (G + 1,)
-        Group g has the items first[g] … first[g + 1] - 1.
-    weights : ndarray, shape (N,)
-        Of these items, finite and at least 0. A group whose weights are all 0 is never asked.
-
-    Attributes
-    ----------
-    totals : ndarray, shape (G,)
-        Sum of the weights of each group.
+    Group g has the items first[g] … first[g + 1] - 1. A group whose weights, finite and at least 0, are all 0 is never
+    asked. `totals` are the sums of the weights of each group.
 
     Examples
     --------
@@ -263,23 +252,9 @@ class AliasBlocks(Compiled):
     else, `next` draws ahead, and asks for the entries of the table, and then for the rows of the model, long before
     they are looked at.
 
-    Parameters
-    ----------
-    table : ndarray, shape (N, 2)
-        Of all blocks; it may lie in a file.
-    first : ndarray of int, shape (B + 1,)
-        Block b has the items first[b] … first[b + 1] - 1.
-    totals : ndarray, shape (B,)
-        Sums of the weights of the blocks.
-    asks : bool, default False
-        Whether the table is in a file that may not stay in memory.
-    further : ndarray, shape (N,), optional
-        What is looked at with an item besides the model, in such a file too.
-
-    Attributes
-    ----------
-    totals : ndarray, shape (1,)
-        The sum of all weights. If it is 0, no item is ever asked for.
+    Block b has the items first[b] … first[b + 1] - 1 and the sum of weights totals[b]. If `asks`, the table (N, 2) is
+    in a file that may not stay in memory, as is what is looked at with an item besides the model, `further` (N,). The
+    attribute `totals` (1,) is the sum of all weights; if it is 0, no item is ever asked for.
     """
 
     table: np.ndarray

@@ -30,6 +30,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pdmp.native.classes import Compiled, compiled, larger, positive_part
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import ADAPTING, DATA
 
 #: An anchor moves if its squared distance from the path's mean is more than this share of the path's mean squared
@@ -49,27 +50,21 @@ class Bank(NamedTuple):
 
     anchor: np.ndarray  #: (d,) the nearest one
     anchor_gradient: np.ndarray  #: (d,) Σᵢ ∇Uᵢ there
-    nearest: np.ndarray  #: (1,) its number
+    nearest: Count  #: its number
     points: np.ndarray  #: (K, d) all
     gradients: np.ndarray  #: (K, d) Σᵢ ∇Uᵢ there
     weights: np.ndarray  #: (K,) time, or number of points, that was nearest to each
     sums: np.ndarray  #: (K, d) of x - a over these
     squares: np.ndarray  #: (K,) of the squared distance
-    last: np.ndarray  #: (d,) position at the end of the path so far
-    at: np.ndarray  #: (1,) that time; NaN before the first
-    evaluated: np.ndarray  #: (1,) data since the anchors were examined
+    last: Vector  #: position at the end of the path so far
+    at: Number  #: that time; NaN before the first
+    evaluated: Count  #: data since the anchors were examined
     due: np.ndarray  #: (1,) and after how many they are examined; 0 where they do not move
-    renewals: np.ndarray  #: (1,) how often an anchor has moved
+    renewals: Count  #: how often an anchor has moved
 
 
 class Anchor(Compiled):
-    """One that stays where it is.
-
-    Parameters
-    ----------
-    points, gradients : ndarray, shape (1, d)
-        The anchor, and Σᵢ ∇Uᵢ there.
-    """
+    """One that stays where it is: `points` (1, d), and Σᵢ ∇Uᵢ there, `gradients`."""
 
     points: np.ndarray
     gradients: np.ndarray
@@ -109,19 +104,7 @@ class Anchor(Compiled):
 
 
 class Anchors(Anchor):
-    """Several, or some that move.
-
-    Parameters
-    ----------
-    points, gradients : ndarray, shape (K, d)
-        The anchors, and Σᵢ ∇Uᵢ there.
-    scale : ndarray, shape (d,)
-        Units of distances.
-    n_data : int
-        N.
-    renew : bool
-        Whether they move in the warm-up.
-    """
+    """Several, (K, d), or some that move in the warm-up, if `renew`; distances are in units of `scale`, (d,)."""
 
     scale: np.ndarray
     due: int  #: data after which the anchors are examined first
@@ -254,18 +237,16 @@ class Anchors(Anchor):
 
     def memory(self):
         K, d = self.points.shape
-        return Bank(
+        return zeros(
+            Bank,
+            d,
             anchor=self.points[0].copy(),
             anchor_gradient=self.gradients[0].copy(),
-            nearest=np.zeros(1, np.int64),
             points=self.points.copy(),
             gradients=self.gradients.copy(),
             weights=np.zeros(K),
             sums=np.zeros((K, d)),
             squares=np.zeros(K),
-            last=np.zeros(d),
             at=np.full(1, math.nan),
-            evaluated=np.zeros(1, np.int64),
             due=np.full(1, self.due),
-            renewals=np.zeros(1, np.int64),
         )

@@ -262,8 +262,13 @@ class ControlVariate(Provider):
     def gradient_again(self, x, memory, out, counts):
         n, weight = self.drawing.last(memory)
         self.anchors.choose(memory.bank, x)
-        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
-        self.drawing.difference(self.model, x, anchor, memory, n, out)
+        self.drawing.difference(self.model, x, memory.bank.anchor, memory, n, out)
+        self._complete(x, memory, n, weight, out, counts)
+
+    @compiled
+    def _complete(self, x, memory, n, weight, out, counts):
+        """Turn the sum of differences into the estimate."""
+        known = memory.bank.anchor_gradient
         for j in range(out.shape[0]):
             out[j] = weight * out[j] + known[j]
         self.model.add_prior_gradient(x, out)
@@ -272,7 +277,7 @@ class ControlVariate(Provider):
     @compiled
     def gradient_and_projection(self, x, v, memory, rng, out, counts):
         self.anchors.visit(self.model, memory.bank, x, self.drawing.size, counts)
-        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
+        anchor = memory.bank.anchor
         n, weight, correction = self.drawing.draw(memory, rng)
         here, there = memory.scratch, memory.anchor_scratch
         clear(out)
@@ -289,17 +294,14 @@ class ControlVariate(Provider):
                 p += v[j] * difference
             first += p
             second += p * p
-        for j in range(out.shape[0]):
-            out[j] = weight * out[j] + known[j]
-        self.model.add_prior_gradient(x, out)
-        counts[DATA] += n
+        self._complete(x, memory, n, weight, out, counts)
         g = dot(v, out)
         return g, at_least(weight * weight * n * correction * sample_variance(first, second, n), g)
 
     @compiled
     def gradient_and_sd(self, x, memory, rng, out, sd, counts):
         self.anchors.visit(self.model, memory.bank, x, self.drawing.size, counts)
-        anchor, known = memory.bank.anchor, memory.bank.anchor_gradient
+        anchor = memory.bank.anchor
         n, weight, correction = self.drawing.draw(memory, rng)
         here, there = memory.scratch, memory.anchor_scratch
         clear(out)
@@ -316,6 +318,4 @@ class ControlVariate(Provider):
                 sd[j] += difference * difference
         for j in range(out.shape[0]):
             sd[j] = weight * math.sqrt(n * correction * sample_variance(out[j], sd[j], n))
-            out[j] = weight * out[j] + known[j]
-        self.model.add_prior_gradient(x, out)
-        counts[DATA] += n
+        self._complete(x, memory, n, weight, out, counts)

@@ -8,6 +8,16 @@ from pdmp.native.arguments import count
 from pdmp.native.classes import Compiled, compiled, inlined
 
 
+@inlined
+def shuffled(order, k, n, rng):
+    """The next entry of a Fisher-Yates shuffle of the n entries of `order`, of which k are shuffled."""
+    j = k + int(rng.random() * (n - k))
+    found = order[j]
+    order[j] = order[k]
+    order[k] = found
+    return found
+
+
 class Draw(Compiled):
     """Base of the ways to draw a batch.
 
@@ -152,13 +162,8 @@ class Distinct(Uniform):
 
     @compiled
     def draw(self, memory, rng):
-        order = memory.order
         for k in range(self.size):
-            j = k + int(rng.random() * (self.total - k))
-            row = order[j]
-            order[j] = order[k]
-            order[k] = row
-            memory.rows[k] = row
+            memory.rows[k] = shuffled(memory.order, k, self.total, rng)
         return self.size, self.total / self.size, 1.0 - self.size / self.total
 
     @compiled
@@ -193,14 +198,10 @@ class Epoch(Blocks):
 
     @compiled
     def draw(self, memory, rng):
-        order, block = memory.order, memory.place[0]
+        block = memory.place[0]
         first, last = block * self.total // self.blocks, (block + 1) * self.total // self.blocks
         for k in range(first, last):  # the Fisher-Yates shuffle, up to the end of this block
-            j = k + int(rng.random() * (self.total - k))
-            row = order[j]
-            order[j] = order[k]
-            order[k] = row
-            memory.rows[k - first] = row
+            memory.rows[k - first] = shuffled(memory.order, k, self.total, rng)
         memory.place[0] = 0 if block + 1 == self.blocks else block + 1
         memory.first[0], memory.stop[0] = first, last
         n = last - first
@@ -210,11 +211,8 @@ class Epoch(Blocks):
 @inlined
 def next_block(total, blocks, memory, rng):
     """Go to the next of the fixed blocks; each epoch is a new permutation of them."""
-    order, place = memory.order, memory.place[0]
-    j = place + int(rng.random() * (blocks - place))
-    block = order[j]
-    order[j] = order[place]
-    order[place] = block
+    place = memory.place[0]
+    block = shuffled(memory.order, place, blocks, rng)
     memory.place[0] = 0 if place + 1 == blocks else place + 1
     memory.first[0] = block * total // blocks
     memory.stop[0] = (block + 1) * total // blocks

@@ -159,10 +159,7 @@ class Minibatch(Provider):
         n, weight, correction = self._draw(memory, rng)
         clear(out)
         first, second = self.drawing.add_projection(self.packed, x, v, memory, n, out)
-        for j in range(out.shape[0]):
-            out[j] *= weight
-        self.packed.add_prior_gradient(x, out)
-        counts[DATA] += n
+        self._scale_up(x, n, weight, out, counts)
         g = dot(v, out)
         return g, at_least(weight * weight * n * correction * sample_variance(first, second, n), g)
 
@@ -174,6 +171,4 @@ class Minibatch(Provider):
         self.drawing.add_squares(self.packed, x, memory, n, out, sd)
         for j in range(out.shape[0]):
             sd[j] = weight * math.sqrt(n * correction * sample_variance(out[j], sd[j], n))
-            out[j] *= weight
-        self.packed.add_prior_gradient(x, out)
-        counts[DATA] += n
+        self._scale_up(x, n, weight, out, counts)

@@ -30,6 +30,7 @@ import numpy as np
 
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, inlined
+from pdmp.native.records import Count, Flag, Vector, zeros
 
 #: Least variance of a projection G, relative to 1 + G²: regressions on G divide by it.
 LEAST_VARIANCE = 1e-12
@@ -42,14 +43,14 @@ class Memory(NamedTuple):
     columns: np.ndarray  #: (size,) the column of the alias table of each draw of the batch
     weights: np.ndarray  #: (size,) 1 / (n pᵢ) of each datum, where probabilities differ
     order: np.ndarray  #: (N,) or (blocks,) what is being permuted
-    place: np.ndarray  #: (1,) number of the next block in the epoch
-    first: np.ndarray  #: (1,) first datum of the block drawn last
-    stop: np.ndarray  #: (1,) one after its last datum
-    is_copied: np.ndarray  #: (1,) whether `copied` holds the batch drawn last
+    place: Count  #: number of the next block in the epoch
+    first: Count  #: first datum of the block drawn last
+    stop: Count  #: one after its last datum
+    is_copied: Flag  #: whether `copied` holds the batch drawn last
     copied: np.ndarray  #: the data of the batch, as `Derived.copy_batch` arranges them, for a second use
-    noise: np.ndarray  #: (d,) the noise that was added last, where it is added on purpose
-    scratch: np.ndarray  #: (d,)
-    anchor_scratch: np.ndarray  #: (d,) for gradients at an anchor
+    noise: Vector  #: the noise that was added last, where it is added on purpose
+    scratch: Vector
+    anchor_scratch: Vector  #: for gradients at an anchor
     bank: tuple = ()  #: of control variates: `Point` or `Bank` of `pdmp.gradients.anchors`
 
 
@@ -166,17 +167,12 @@ class Provider(Compiled):
         copied : ndarray, optional
             Room for the data of a batch (`Derived.batch_room`); empty where batches are not copied.
         """
-        return Memory(
+        return zeros(
+            Memory,
+            self.dim,
             rows=np.zeros(rows, np.int64),
             columns=np.zeros(rows, np.int64),
             weights=np.ones(rows),
             order=np.arange(order),
-            place=np.zeros(1, np.int64),
-            first=np.zeros(1, np.int64),
-            stop=np.zeros(1, np.int64),
-            is_copied=np.zeros(1, np.bool_),
             copied=np.zeros(0) if copied is None else copied,
-            noise=np.zeros(self.dim),
-            scratch=np.zeros(self.dim),
-            anchor_scratch=np.zeros(self.dim),
         )

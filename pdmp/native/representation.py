@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+from collections.abc import Container, Sequence
 
 import numpy as np
 
@@ -102,6 +103,16 @@ def short(value) -> str:
     text = getattr(value, "__name__", None) if callable(value) else None
     text = repr(value) if text is None else text
     return text if len(text) <= SHORT_TEXT or hasattr(type(value), "native") else f"{text[: SHORT_TEXT - 1]}…"
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
+    """Rows of cells as lines of columns: the cells of those in `left` begin together, of the others they end so."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def _equal(value, default):

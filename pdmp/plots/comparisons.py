@@ -87,7 +87,11 @@ def compare(table: Comparison, coordinates: Sequence[int] | None = None) -> Figu
     errors = figure.add_gridspec(1, 1, **inches(6.5, 9.35, 0.55, 3.2))
     passes = _show_paths(figure, upper, table, labels, colours, chosen)
     _show_marginals(figure, marginals, table, labels, colours, chosen)
-    _show_errors(figure.add_subplot(errors[0]), table, labels, colours)
+    below = figure.add_subplot(errors[0])
+    dashed = [label for label in labels if table.paths[label].kind == "constant"]
+    _draw_errors(below, table.errors_by_pass, dashed, colours, math.sqrt(2.0 / math.pi / table.reference.ess))
+    below.set_xlabel("data passes", labelpad=2)
+    below.set_ylabel("mean |error| / posterior sd")
 
     def heading(x, y, letter, text):
         figure.text(x / 10.6, y / height, letter, fontsize=12, fontweight="bold", ha="left", va="bottom")
@@ -127,8 +131,6 @@ def reliability(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> len(pdmp.plots.reliability([0, 1, 1, 0], [0.2, 0.7, 0.9, 0.4]).axes)
     2
@@ -304,15 +306,6 @@ def _show_marginals(figure, grid, table, labels, colours, chosen):
         axes.spines["left"].set_visible(False)
 
 
-def _show_errors(axes, table, labels, colours):
-    curves = {label: table.errors_by_pass[label] for label in labels}
-    floor = math.sqrt(2.0 / math.pi / table.reference.ess)
-    dashed = [label for label in labels if table.paths[label].kind == "constant"]
-    _draw_errors(axes, curves, dashed, colours, floor)
-    axes.set_xlabel("data passes", labelpad=2)
-    axes.set_ylabel("mean |error| / posterior sd")
-
-
 def _draw_errors(axes, curves, dashed, colours, floor):
     """Curves of errors on logarithmic scales, with their names at their ends, above the error of the reference."""
     for label, (cost, error) in curves.items():
@@ -367,8 +360,6 @@ def error_by_cost(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> model = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
     >>> long, short = (pdmp.sample(pdmp.ZigZag(model), events=n, chains=2, seed=n) for n in (4_000, 400))

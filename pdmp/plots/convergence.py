@@ -71,8 +71,6 @@ def ranks(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=500, chains=2, seed=1)
     >>> len(pdmp.plots.ranks(run).axes)
@@ -147,8 +145,6 @@ def autocorrelation(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=500, chains=2, seed=1)
     >>> len(pdmp.plots.autocorrelation(run).lines)
@@ -203,8 +199,6 @@ def event_rates(run: Run, ax: Axes | None = None) -> Axes:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> run = pdmp.sample(pdmp.BPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=500, chains=2, seed=1)
     >>> [label.get_text() for label in pdmp.plots.event_rates(run).get_xticklabels()]
@@ -256,8 +250,6 @@ def overview(run: Run, coordinates: Sequence[int | str] | None = None) -> Figure
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=500, chains=2, seed=1)
     >>> len(run.plot().axes)

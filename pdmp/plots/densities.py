@@ -67,8 +67,6 @@ def marginals(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> from scipy.stats import norm
     >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 1.0], [1.0, 4.0])), events=500, chains=2, seed=1)
@@ -166,8 +164,6 @@ def pairs(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=500, chains=2, seed=1)
     >>> pdmp.plots.pairs(run).shape
@@ -254,8 +250,6 @@ def inclusion(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> X, y = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [2.0, 0.0, 2.1]
     >>> model = pdmp.models.SpikeAndSlabLinearRegression(X, y)

@@ -66,8 +66,6 @@ def trajectory(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> target = pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])
     >>> run = pdmp.sample(pdmp.ZigZag(target), events=200, chains=2, seed=1)
@@ -200,8 +198,6 @@ def trace(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> run = pdmp.sample(pdmp.ZigZag(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0])), events=200, chains=2, seed=1)
     >>> len(pdmp.plots.trace(run, between=(0.0, 20.0)))

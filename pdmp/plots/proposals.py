@@ -65,22 +65,8 @@ def piece(
 ) -> Piece:
     """Run a process until a clock has made so many proposals under a bound, and keep its rate and its bound.
 
-    Parameters
-    ----------
-    process : Process
-    proposals : int, default 30
-        Of the clock; at most 100 times as many candidate times of all clocks are run.
-    clock : int, optional
-        By default the one that proposes most often among the candidates that are skipped.
-    initial : array_like, shape (d,), optional
-        Where to start, as in `pdmp.sample`.
-    seed : int, default 0
-    skip : int, default 200
-        Candidate times that are run before, for bounds that adapt; more if no clock has proposed under a bound.
-
-    Returns
-    -------
-    Piece
+    At most 100 times as many candidate times of all clocks are run, after `skip` others, for bounds that adapt, and
+    more if no clock has proposed under a bound. The clock is by default the one that proposes most often among those.
     """
     check_process(process)
     proposals, x = arguments.count("proposals", proposals), check_initial(process, initial, 1)[0]
@@ -236,8 +222,6 @@ def rate_and_bound(
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> process = pdmp.BPS(pdmp.models.Gaussian([0.0, 0.0], [1.0, 4.0]), thinning='affine')
     >>> pdmp.plots.rate_and_bound(process, proposals=5).get_xlabel()

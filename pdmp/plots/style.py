@@ -177,13 +177,8 @@ def check_chain(run: Run, chain: int) -> int:
 def choose(run: Run, coordinates: Sequence[int | str] | None, most: int, by: str = "ess") -> tuple[list[int], str]:
     """Numbers of the coordinates to draw, and how they were chosen; "" if they were given, or are all.
 
-    Parameters
-    ----------
-    run : Run
-    coordinates : sequence of int or str, optional
-        Numbers or names. If there are none given and more than `most`: those with the fewest effective draws
-        (`by` "ess"), the largest R-hat ("rhat"), or the most correlated ones ("correlation").
-    most : int
+    If none are given, and there are more than `most`: those with the fewest effective draws (`by` "ess"), the largest
+    R-hat ("rhat"), or the most correlated ones ("correlation").
     """
     if coordinates is not None:
         return check_coordinates(coordinates, run), ""
@@ -295,18 +290,11 @@ def log_number(y: float, _: Any) -> str:
 
 
 def log_ticks(axes: Axes, which: str, wanted: Sequence[float] = ()) -> None:
-    """Label a logarithmic axis where it has room, and leave the minor ticks without labels.
+    """Label a logarithmic axis, "x" or "y", where it has room, and leave the minor ticks without labels.
 
-    At 1, 2, 5, 10, … if these fit, else at 1, 3, 10, …, else at powers of ten; where there are fewer than two of all
-    of these, at round numbers of equal distances.
-
-    Parameters
-    ----------
-    axes : Axes
-        Whose limits have been set.
-    which : {"x", "y"}
-    wanted : sequence of float, optional
-        Where labels are if all of them fit, to three digits.
+    At those that are `wanted` if all of them fit, to three digits; else at 1, 2, 5, 10, … if these fit, at 1, 3, 10, …,
+    or at powers of ten; where there are fewer than two of all of these, at round numbers of equal distances. The limits
+    have been set before.
     """
     from matplotlib import ticker
 

@@ -45,8 +45,6 @@ def rungs(run: Run, axes: ArrayLike | None = None) -> Figure | np.ndarray:
 
     Examples
     --------
-    >>> import matplotlib
-    >>> matplotlib.use('agg')
     >>> import pdmp
     >>> model = pdmp.models.GaussianMixture([[-5.0], [5.0]], [1.0, 1.0], [0.3, 0.7])
     >>> len(pdmp.plots.rungs(pdmp.sample(model, tempered=True, seed=1)).axes)  # doctest: +SKIP

@@ -23,7 +23,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,12 +32,14 @@ from pdmp.errors import warn
 from pdmp.flow import Elliptic
 from pdmp.gradients import ControlVariate, Minibatch, Provider, as_provider
 from pdmp.gradients.control_variate import one_anchor
+from pdmp.gradients.provider import clear, dot
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.process import CERTAIN, Defaults, Process, positions, recast
 from pdmp.processes.exact import Evaluated, predicted_without_bound
 from pdmp.processes.gaussian_bounds import bound_of_hessian, bound_of_terms
@@ -57,9 +59,6 @@ from pdmp.thinning.narrow import Narrow
 from pdmp.thinning.predicted import Predicted
 from pdmp.thinning.sinusoid import Sinusoids
 
-if TYPE_CHECKING:
-    pass
-
 BOUNCE, REFRESH = 0, 1
 #: Widest cell of the adaptive grid, where a turn is 2π: over a larger part of a turn no parabola follows the rate.
 WIDEST = 0.5
@@ -70,11 +69,11 @@ LONGEST = 1.0
 class Memory(NamedTuple):
     """Beside the path of Boomerang."""
 
-    gradient: np.ndarray  #: (d,) ∇E at time `at`, or the last estimate of it
-    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
-    here: np.ndarray  #: (d,) the position there
-    offset: np.ndarray  #: (d,) scratch: x - m
-    scratch: np.ndarray  #: (d,)
+    gradient: Vector  #: ∇E at time `at`, or the last estimate of it
+    at: Number  #: that time; NaN before the first evaluation
+    here: Vector  #: the position there
+    offset: Vector  #: scratch: x - m
+    scratch: Vector
     energy: np.ndarray  #: (2,) the conserved energy, and the time of the event since which it holds
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
@@ -228,15 +227,14 @@ class Boomerang(Walls, Evaluated, Process):
         memory, s = state.memory, now - state.moved[0]
         if math.isnan(memory.at[0]):
             self.evaluate(state, now, rng)
-        rates[0], rises[0], squares[0] = 0.0, 0.0, 0.0
+        rates[0], rises[0] = 0.0, 0.0
         for j in range(state.x.shape[0]):
             memory.offset[j] = self.flow.velocity(j, state.x[j], state.v[j], s)
             rates[0] += memory.offset[j] * memory.gradient[j]
             if state.v[j] != 0.0:  # a coordinate of the sticky sampler that is frozen has velocity 0, and keeps it
                 rises[0] -= (self.flow.position(j, state.x[j], state.v[j], s) - self.mean[j]) * memory.gradient[j]
         self.reference.flatten(memory.offset, memory.scratch)
-        for j in range(state.x.shape[0]):
-            squares[0] += memory.offset[j] * memory.scratch[j]
+        squares[0] = dot(memory.offset, memory.scratch)
         return now - memory.at[0], LONGEST
 
     @compiled
@@ -258,12 +256,10 @@ class Boomerang(Walls, Evaluated, Process):
         """(x - m)ᵀΣ⁻¹(x - m) + vᵀΣ⁻¹v."""
         memory = state.memory
         if memory.energy[1] != state.moved[0]:
-            total = 0.0
             for j in range(state.x.shape[0]):
                 memory.offset[j] = state.x[j] - self.mean[j]
             self.reference.flatten(memory.offset, memory.scratch)
-            for j in range(state.x.shape[0]):
-                total += memory.offset[j] * memory.scratch[j]
+            total = dot(memory.offset, memory.scratch)
             self.reference.flatten(state.v, memory.scratch)
             for j in range(state.x.shape[0]):
                 total += state.v[j] * memory.scratch[j]
@@ -274,8 +270,7 @@ class Boomerang(Walls, Evaluated, Process):
     def true_rates(self, x, v, scratch, out):
         out[BOUNCE] = math.nan  # of mini-batches: the mean over all of them
         if not self.subsampled:
-            for j in range(x.shape[0]):
-                scratch[j] = 0.0
+            clear(scratch)
             self.provider.model.add_gradient(x, scratch)
             out[BOUNCE] = -self.reference.inner(v, x, self.mean)
             for j in range(x.shape[0]):
@@ -305,12 +300,10 @@ class Boomerang(Walls, Evaluated, Process):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return Memory(
-            gradient=np.zeros(d),
+        return zeros(
+            Memory,
+            d,
             at=np.full(1, math.nan),
-            here=np.zeros(d),
-            offset=np.zeros(d),
-            scratch=np.zeros(d),
             energy=np.array([0.0, math.nan]),
             bound=self.thinning.memory(1, d, math.sqrt(d) if isinstance(self.thinning, Predicted) else WIDEST),
             provider=self.provider.memory(rng),
@@ -389,15 +382,8 @@ def only_auto(thinning):
 def choose_thinning(thinning, model, quadratic, by_hessian):
     """The bound on the rate: a given one, one for quadratic potentials, the model's own, or an adaptive grid.
 
-    Parameters
-    ----------
-    thinning : str or Bound
-        What the user said.
-    model : Model
-    quadratic : dict of str to type
-        The one bound for quadratic potentials, by its name.
-    by_hessian : callable
-        Returns the bound by the model's bounds on its Hessian, or None.
+    `quadratic` is the one bound for quadratic potentials, by its name; ``by_hessian()`` returns the bound by the
+    model's bounds on its Hessian, or None.
     """
     (best,) = quadratic
     if isinstance(thinning, Bound):

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,12 +33,9 @@ from pdmp.models.numerical import quick_mode
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.arguments import one_of
 from pdmp.native.classes import Compiled, compiled
-from pdmp.process import CERTAIN, Process, last_moved
+from pdmp.process import CERTAIN, Process, State, last_moved
 from pdmp.processes.extended import Extended, InnerReport, check_process
 from pdmp.processes.walls import Walls
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 REFLECT, FLIP, ABSORB = 0, 1, 2
 

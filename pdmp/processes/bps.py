@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,7 +39,7 @@ from pdmp.models.numerical import quick_mode
 from pdmp.native.arguments import fraction, one_of
 from pdmp.native.classes import Compiled, compiled, positive_part
 from pdmp.native.velocities import autoregress, dot, reflect, refresh_on_sphere, rescale, turn_partly
-from pdmp.process import CERTAIN, Defaults, Process, recast
+from pdmp.process import CERTAIN, Defaults, Process, State, recast
 from pdmp.processes.exact import (
     ExactGradient,
     check_rate,
@@ -52,9 +52,6 @@ from pdmp.processes.walls import Walls
 from pdmp.thinning import RayInversion
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 #: The gradient of a quadratic target, carried along by Hv, is computed afresh after so many events, to bound what
@@ -264,14 +261,6 @@ class BPS(Walls, ExactGradient):
             memory.carried[0] = 0
         self.provider.model.hessian_product(state.v, memory.hessian_product)
         return self.along(state), dot(state.v, memory.hessian_product)
-
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        self.true_gradient(x, scratch)
-        out[BOUNCE] = 0.0
-        for j in range(x.shape[0]):
-            out[BOUNCE] += v[j] * scratch[j]
-        out[REFRESH] = self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
 

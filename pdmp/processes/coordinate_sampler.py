@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from collections import namedtuple
-from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -31,16 +30,13 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, entry, inlined, positive_part
-from pdmp.process import CERTAIN
+from pdmp.process import CERTAIN, State
 from pdmp.processes import exact
-from pdmp.processes.exact import ExactGradient, check_rate, exact_provider, refresh_rate_at
+from pdmp.processes.exact import ExactGradient, Refreshed, check_rate, exact_provider
 from pdmp.processes.walls import Walls
 from pdmp.thinning import Affine, Grid, Inversion, Maxima
 from pdmp.thinning.bound import Bound
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 SWITCH, REFRESH = 0, 1
 
@@ -49,7 +45,7 @@ SWITCH, REFRESH = 0, 1
 Memory = namedtuple("Memory", (*exact.Memory._fields, "tree", "moving", "following", "curvatures"))
 
 
-class CoordinateSampler(Walls, ExactGradient):
+class CoordinateSampler(Walls, Refreshed, ExactGradient):
     """Coordinate Sampler of exp(-U) with the exact gradient and unit speed.
 
     Parameters
@@ -180,21 +176,7 @@ class CoordinateSampler(Walls, ExactGradient):
     def affine_partial(self, state, j, now):
         return self.provider.model.affine_partial(state.x, state.v, state.moved, now, j)
 
-    @compiled
-    def true_rates(self, x, v, scratch, out):
-        self.true_gradient(x, scratch)
-        out[SWITCH] = 0.0
-        for j in range(x.shape[0]):
-            out[SWITCH] += v[j] * scratch[j]
-        out[REFRESH] = self.refresh_rate
-
     # -- Python -----------------------------------------------------------------------------------------------------
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x, self._narrow)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         v = np.zeros(self.dim)

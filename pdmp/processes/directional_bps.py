@@ -24,7 +24,7 @@ Bounds from Taylor's formula along the ray: Sutton & Fearnhead (2023), Concave-C
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,14 +34,12 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.native.velocities import dot
-from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS
+from pdmp.process import CERTAIN, DATA, HORIZON, VIOLATIONS, State
 from pdmp.processes.bps import BOUNCE, BPS
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 #: What the model keeps of a ray is updated where the velocity changes, and computed afresh after so many changes, to
 #: bound what rounding adds up to.
@@ -60,13 +58,13 @@ SAFETY = 3.0
 class Memory(NamedTuple):
     """Beside the path."""
 
-    gradient: np.ndarray  #: (d,) ∇U at the last bounce
+    gradient: Vector  #: ∇U at the last bounce
     here: np.ndarray  #: (d,) a position
-    began: np.ndarray  #: (1,) the time at which the ray began; NaN before the first, and after a wall
-    at: np.ndarray  #: (1,) the time at which the derivatives were last evaluated; NaN when they are out of date
-    first_derivative: np.ndarray  #: (1,) U' there
-    second_derivative: np.ndarray  #: (1,) U'' there
-    carried: np.ndarray  #: (1,) changes of velocity since `ray` was last computed afresh
+    began: Number  #: the time at which the ray began; NaN before the first, and after a wall
+    at: Number  #: the time at which the derivatives were last evaluated; NaN when they are out of date
+    first_derivative: Number  #: U' there
+    second_derivative: Number  #: U'' there
+    carried: Number  #: changes of velocity since `ray` was last computed afresh
     ray: object  #: what `ModelRays` or `GradientRays` keeps of the ray
     metric: tuple
     provider: tuple
@@ -219,14 +217,12 @@ class DirectionalBPS(BPS):
         return f"the bound `{self.rays.bound_name}` of {type(self.model).__name__}"
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
-        return Memory(
-            gradient=np.zeros(self.dim),
+        return zeros(
+            Memory,
+            self.dim,
             here=np.array(x, dtype=float),
             began=np.full(1, math.nan),
             at=np.full(1, math.nan),
-            first_derivative=np.zeros(1),
-            second_derivative=np.zeros(1),
-            carried=np.zeros(1),
             ray=self.rays.memory(),
             metric=self.metric.memory(x),
             provider=self.provider.memory(rng),

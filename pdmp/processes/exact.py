@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -12,7 +12,8 @@ from pdmp.gradients import as_provider
 from pdmp.metric import NoMemory, mean_curvature, over_kink
 from pdmp.native.arguments import number
 from pdmp.native.classes import Compiled, compiled, inlined
-from pdmp.process import DATA, Process, positions
+from pdmp.native.records import Count, Number, Vector, zeros
+from pdmp.process import DATA, Process, State, positions
 from pdmp.thinning import (
     Affine,
     Bound,
@@ -27,20 +28,17 @@ from pdmp.thinning import (
     RayInversion,
 )
 
-if TYPE_CHECKING:
-    from pdmp.process import State
-
 
 class Memory(NamedTuple):
     """Beside the path: the last gradient and what the thinning works on."""
 
-    gradient: np.ndarray  #: (d,) ∇U at time `at`
-    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
-    here: np.ndarray  #: (d,) the position there
+    gradient: Vector  #: ∇U at time `at`
+    at: Number  #: that time; NaN before the first evaluation
+    here: Vector  #: the position there
     rates: np.ndarray  #: (m,) signed rates
     hessian_product: np.ndarray  #: (d,) BPS: Hv, by which the gradient of a quadratic target changes along the ray
-    carried: np.ndarray  #: (1,) BPS: number of events since the gradient was last computed afresh
-    flipping: np.ndarray  #: (1,) Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
+    carried: Count  #: BPS: number of events since the gradient was last computed afresh
+    flipping: Count  #: Zig-Zag with one clock: the coordinate that flips if the proposal is accepted
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
     metric: tuple  #: what `pdmp.metric` keeps, where the process has one
@@ -62,19 +60,22 @@ class Evaluated:
         return state.memory.here, state.memory.at[0]
 
 
+class Refreshed:
+    """Mixin of processes whose `refresh_rate` may be "auto", about a tenth of the bounce rate; named before a base."""
+
+    def resolve(self, x: np.ndarray) -> Self:
+        """As `Process.resolve`."""
+        process = super().resolve(x)  # type: ignore[misc]
+        if process.refresh_rate == "auto":
+            process.refresh_rate = refresh_rate_at(self.model, x, self._narrow)  # type: ignore[attr-defined]
+        return process
+
+
 class ExactGradient(Evaluated, Process):
     """Base of processes whose rates are built from the gradient of the whole target, under a bound of `pdmp.thinning`.
 
-    Parameters
-    ----------
-    provider : pdmp.gradients.Provider
-        Of a kind that the process has accepted.
-    thinning : str or Bound
-        The bound on the rate.
-    form : {"directional", "partial"}
-        Of what the signed rates are made: of v·∇U, one rate; or of each vᵢ ∂ᵢU, one for each coordinate.
-    **kwargs
-        Of `Process`.
+    `form` says of what the signed rates are made: "directional", of v·∇U, one rate; or "partial", of each vᵢ ∂ᵢU, one
+    for each coordinate.
     """
 
     provider: object
@@ -111,6 +112,15 @@ class ExactGradient(Evaluated, Process):
         for j in range(x.shape[0]):
             out[j] = 0.0
         self.provider.model.add_gradient(x, out)
+
+    @compiled
+    def true_rates(self, x, v, scratch, out):
+        """Of two clocks: v·∇U, and the rate of refreshments."""
+        self.true_gradient(x, scratch)
+        out[0] = 0.0
+        for j in range(x.shape[0]):
+            out[0] += v[j] * scratch[j]
+        out[1] = self.refresh_rate
 
     # What some bounds ask for.
 
@@ -149,14 +159,12 @@ class ExactGradient(Evaluated, Process):
             if not 0.0 < curvature < math.inf:
                 curvature = 1.0 if scaled else curvature_at(self.model, x, "the first width of the grid", self._narrow)
             curvature *= components
-        return Memory(
-            gradient=np.zeros(self.dim),
+        return zeros(
+            Memory,
+            self.dim,
             at=np.full(1, math.nan),
-            here=np.zeros(self.dim),
             rates=np.zeros(components),
             hessian_product=np.zeros(1),
-            carried=np.zeros(1, np.int64),
-            flipping=np.zeros(1, np.int64),
             bound=self.thinning.memory(components, self.dim, 1.0 / math.sqrt(curvature)),
             provider=self.provider.memory(rng),
             metric=NoMemory(np.zeros((2, 0))),

@@ -32,17 +32,9 @@ class Extended(Process):
     Around a local process with several clocks each further event has a clock of its own; else one clock stands for all
     further events, and proposes the earliest.
 
-    Parameters
-    ----------
-    inner : Process
-        The process that runs between the further events.
-    watched : tuple of ndarray
-        Rows in compressed form, (indptr, indices): the coordinates whose paths the k-th further clock follows, and
-        which its events may change.
-    flow : Compiled, optional
-        How the whole moves; as the inner process does, when omitted.
-    final : bool, default False
-        Whether all clocks are redrawn after a further event, because the run ends there.
+    `watched` are rows in compressed form, (indptr, indices): the coordinates whose paths the k-th further clock
+    follows, and which its events may change. The whole moves by `flow`, or as the inner process does. If `final`, all
+    clocks are redrawn after a further event.
     """
 
     inner: object

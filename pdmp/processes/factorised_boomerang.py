@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,10 +28,12 @@ from numpy.typing import ArrayLike
 from pdmp.factors.sums import SumPartials, local_graph, neighbours_of
 from pdmp.flow import Elliptic
 from pdmp.gradients import Provider
+from pdmp.gradients.provider import clear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.metric import WORDS, Metric
 from pdmp.models.base import Model
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, Process, positions
 from pdmp.processes.boomerang import (
     WIDEST,
@@ -50,23 +52,20 @@ from pdmp.thinning.constant import constant_arrival
 from pdmp.thinning.enclosures import Enclosures
 from pdmp.thinning.sinusoid import ProductInversion
 
-if TYPE_CHECKING:
-    pass
-
 FLIP, REFRESH = 0, 1
 
 
 class Memory(NamedTuple):
     """Beside the path of the factorised Boomerang."""
 
-    gradient: np.ndarray  #: (d,) ∇E at time `at`, or the last estimate of it
-    at: np.ndarray  #: (1,) that time; NaN before the first evaluation
-    here: np.ndarray  #: (d,) the position there; of single neighbours, when flips are inverted
-    velocity: np.ndarray  #: (d,) of the same
-    bend: np.ndarray  #: (d,) x - m of the same
+    gradient: Vector  #: ∇E at time `at`, or the last estimate of it
+    at: Number  #: that time; NaN before the first evaluation
+    here: Vector  #: the position there; of single neighbours, when flips are inverted
+    velocity: Vector  #: of the same
+    bend: Vector  #: x - m of the same
     rates: np.ndarray  #: (d,) signed rates
-    flipping: np.ndarray  #: (1,) with one clock for all flips: the coordinate that flips if the proposal is accepted
-    refreshed: np.ndarray  #: (1,) with one clock for all refreshments: the coordinate that is refreshed next
+    flipping: Count  #: with one clock for all flips: the coordinate that flips if the proposal is accepted
+    refreshed: Count  #: with one clock for all refreshments: the coordinate that is refreshed next
     bound: tuple  #: what the bound on the rate keeps, see `pdmp.thinning`
     provider: tuple
 
@@ -258,8 +257,7 @@ class FactorisedBoomerang(Walls, Evaluated, Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         d = x.shape[0]
-        for j in range(d):
-            scratch[j] = 0.0
+        clear(scratch)
         self.provider.model.add_gradient(x, scratch)
         for j in range(d):
             partial = scratch[j] - (x[j] - self.mean[j]) / (self.reference.sd[j] * self.reference.sd[j])
@@ -284,15 +282,11 @@ class FactorisedBoomerang(Walls, Evaluated, Process):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d, parts = self.dim, self.dim if self.one_clock else 1
-        return Memory(
-            gradient=np.zeros(d),
+        return zeros(
+            Memory,
+            d,
             at=np.full(1, math.nan),
-            here=np.zeros(d),
-            velocity=np.zeros(d),
-            bend=np.zeros(d),
             rates=np.zeros(parts),
-            flipping=np.zeros(1, np.int64),
-            refreshed=np.zeros(1, np.int64),
             bound=self.thinning.memory(parts, d, WIDEST),
             provider=self.provider.memory(rng),
         )

@@ -22,7 +22,7 @@ orthogonal switch, and its positive form.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -33,13 +33,10 @@ from pdmp.interfaces.report import Report
 from pdmp.metric import Metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import fraction, number, one_of
-from pdmp.native.classes import compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
 from pdmp.thinning.bound import Bound
-
-if TYPE_CHECKING:
-    from pdmp.native.classes import Compiled
 
 #: What may happen to the orthogonal component, as a number that compiled code can compare.
 KEEP, SWITCH, ROTATE, REFRESH = range(4)

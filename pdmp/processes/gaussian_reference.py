@@ -159,23 +159,10 @@ def reflect_off(reference, v, gradient, scratch):
 
 
 def gaussian_reference(metric, mean, model, name, words):
-    """`DenseReference` or `DiagonalReference`, of covariance M⁻¹, of what a user gave as `metric`.
+    """`DenseReference` or `DiagonalReference`, of covariance M⁻¹, of what a user gave as `metric`, or a `ValueError`.
 
-    Parameters
-    ----------
-    metric : see `pdmp.metric.check_metric`
-        "diagonal": the diagonal of the Hessian at `mean`, "dense": the whole; "auto": "dense" where that is a word.
-    mean : ndarray, shape (d,)
-    model : Model
-    name : str
-        Of the process.
-    words : tuple of str
-        Those that it knows. Without "dense" the metric must be diagonal.
-
-    Raises
-    ------
-    ValueError
-        If it is not one of these, or the Hessian is not positive definite.
+    "diagonal" is the diagonal of the Hessian at `mean`, "dense" the whole, and "auto" is "dense" where that is one of
+    the `words` that the process `name` knows. Without it the metric must be diagonal.
     """
     d, diagonal_only = model.dim, "dense" not in words
     if isinstance(metric, (DenseReference, DiagonalReference)):

@@ -16,7 +16,6 @@ Wu & Robert (2020), Coordinate sampler: a non-reversible Gibbs-like MCMC sampler
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,13 +25,10 @@ from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import Metric
 from pdmp.models.base import Model
-from pdmp.native.classes import compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.native.velocities import across, dot, normals, rescale
 from pdmp.processes.bps import BPS
 from pdmp.thinning.bound import Bound
-
-if TYPE_CHECKING:
-    from pdmp.native.classes import Compiled
 
 
 class GeneralisedBPS(BPS):

@@ -52,25 +52,23 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.flow import Still
-from pdmp.gradients import as_provider
+from pdmp.gradients import Full, as_provider
+from pdmp.gradients.provider import clear
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Diagonal, Metric, adapting, check_metric, make_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import positive
 from pdmp.native.classes import ByAddress, Compiled, compiled
+from pdmp.native.records import Count, Flag, Number, Vector, zeros
 from pdmp.native.velocities import dot, finite
-from pdmp.process import ADAPTING, CERTAIN, DATA, Process
-
-if TYPE_CHECKING:
-    from pdmp.gradients import Full
-    from pdmp.process import State
+from pdmp.process import ADAPTING, CERTAIN, DATA, Process, State
 
 LARGEST_ENERGY = 1_000.0  #: kinetic energy, above the d / 2 that it has on average, from which a path has diverged
 MOST_STEPS = 1_000  #: of a path
@@ -87,24 +85,24 @@ GAIN_EXPONENT = -0.6  #: of the number of paths since the metric last changed, i
 class HMCMemory(NamedTuple):
     """What a chain keeps beside its state."""
 
-    gradient: np.ndarray  #: (d,) ∇U at the present state
-    potential: np.ndarray  #: (1,) U there
-    known: np.ndarray  #: (1,) whether both have been evaluated
-    proposal: np.ndarray  #: (d,) y
-    next_gradient: np.ndarray  #: (d,) ∇U at y
-    velocity: np.ndarray  #: (d,) L u
+    gradient: Vector  #: ∇U at the present state
+    potential: Number  #: U there
+    known: Flag  #: whether both have been evaluated
+    proposal: Vector  #: y
+    next_gradient: Vector  #: ∇U at y
+    velocity: Vector  #: L u
     place: np.ndarray  #: (d,) z = L⁻¹(y - m), of steps around a Gaussian; (0,) of others
     kept: np.ndarray  #: the same: u, while L z is computed in its place
     log_step: np.ndarray  #: (1,) log ε
     adapted: np.ndarray  #: (2,) paths since the metric last changed, and how often it has
-    counted: np.ndarray  #: (1,) paths after the warm-up
-    acceptance_sum: np.ndarray  #: (1,) the sum of their probabilities of acceptance
-    outside: np.ndarray  #: (1,) paths that ended where the density is zero, the warm-up included
-    divergences: np.ndarray  #: (1,) paths that diverged, and the second ones too, after the warm-up
-    lost: np.ndarray  #: (1,) paths that were lost and whose second ones were rejected, after the warm-up
-    ended: np.ndarray  #: (1,) how the last path ended: 0, `OUTSIDE` or `DIVERGED`
+    counted: Number  #: paths after the warm-up
+    acceptance_sum: Number  #: the sum of their probabilities of acceptance
+    outside: Count  #: paths that ended where the density is zero, the warm-up included
+    divergences: Count  #: paths that diverged, and the second ones too, after the warm-up
+    lost: Count  #: paths that were lost and whose second ones were rejected, after the warm-up
+    ended: Count  #: how the last path ended: 0, `OUTSIDE` or `DIVERGED`
     held: np.ndarray  #: (2,) paths since the last one that was accepted, after the warm-up, and the most there were
-    begun: np.ndarray  #: (d,) u that a path began with
+    begun: Vector  #: u that a path began with
     second: np.ndarray  #: (2, d) y and ∇U at the end of a second path
     metric: tuple
     provider: tuple
@@ -112,9 +110,6 @@ class HMCMemory(NamedTuple):
 
 class HMCRecipe(Recipe):
     """Not in a comparison that names no samplers: the automatic sampler is there, which is this one prepared."""
-
-    def __init__(self):
-        super().__init__(featured=False)
 
     def setting(self, process):
         return "step adapted" if process.adapts else f"step {process.step:.2g}"
@@ -229,7 +224,7 @@ class HMC(Process):
 
     events = ("path",)
     ticks = 1
-    recipe = HMCRecipe()
+    recipe = HMCRecipe(featured=False)
     report = HMCReport()
     #: The same target in coordinates in which its scales are alike, where paths run, or None; states are in its own.
     coordinates = None
@@ -454,15 +449,13 @@ class HMC(Process):
     @compiled(inline=False)
     def gradient(self, x, out):
         """Write ∇U(x) into `out`."""
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        clear(out)
         self.target.add_gradient(x, out)
 
     @compiled(inline=False)
     def evaluate(self, x, out):
         """U(x); ∇U(x) into `out`."""
-        for j in range(x.shape[0]):
-            out[j] = 0.0
+        clear(out)
         return self.target.potential_and_gradient(x, out)
 
     # -- Python -----------------------------------------------------------------------------------------------------
@@ -522,25 +515,14 @@ class HMC(Process):
 
     def memory(self, x: np.ndarray, rng: np.random.Generator) -> tuple:
         d = self.dim
-        return HMCMemory(
-            gradient=np.zeros(d),
-            potential=np.zeros(1),
-            known=np.zeros(1, np.bool_),
-            proposal=np.zeros(d),
-            next_gradient=np.zeros(d),
-            velocity=np.zeros(d),
+        return zeros(
+            HMCMemory,
+            d,
             place=np.zeros(len(self.centre)),
             kept=np.zeros(len(self.centre)),
             log_step=np.full(1, math.log(self.step)),
             adapted=np.zeros(2),
-            counted=np.zeros(1),
-            acceptance_sum=np.zeros(1),
-            outside=np.zeros(1, np.int64),
-            divergences=np.zeros(1, np.int64),
-            lost=np.zeros(1, np.int64),
-            ended=np.zeros(1, np.int64),
             held=np.zeros(2),
-            begun=np.zeros(d),
             second=np.zeros((2, d)),
             metric=self.metric.memory(x),
             provider=self.provider.memory(rng),

@@ -21,25 +21,23 @@ supplement, section A.2; the bound: section H (H.65 to H.68, where the prior is 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
 
 from pdmp.gradients import Minibatch
+from pdmp.gradients.provider import clear, dot
 from pdmp.interfaces.recipe import Recipe
 from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import positive
 from pdmp.native.classes import compiled, positive_part
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.process import CERTAIN, Process, positions
-from pdmp.processes.exact import check_rate, refresh_rate_at, sphere
+from pdmp.process import CERTAIN, Process, State, positions
+from pdmp.processes.exact import Refreshed, check_rate, sphere
 from pdmp.processes.walls import Walls
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 
@@ -52,7 +50,7 @@ class Memory(NamedTuple):
     provider: tuple
 
 
-class LipschitzSBPS(Walls, Process):
+class LipschitzSBPS(Walls, Refreshed, Process):
     """Stochastic Bouncy Particle Sampler of exp(-U) under a bound that no mini-batch exceeds.
 
     Unlike `SBPS` it has no bias, and needs a model whose terms have bounded gradients, such as logistic regression.
@@ -137,10 +135,7 @@ class LipschitzSBPS(Walls, Process):
         memory = state.memory
         positions(self.flow, state, now, memory.here)
         self.provider.gradient(memory.here, memory.provider, rng, memory.gradient, state.counts)
-        g = 0.0
-        for j in range(state.v.shape[0]):
-            g += state.v[j] * memory.gradient[j]
-        return positive_part(g)
+        return positive_part(dot(state.v, memory.gradient))
 
     @compiled
     def jump(self, state, i, now, rng):
@@ -158,22 +153,13 @@ class LipschitzSBPS(Walls, Process):
         """v·∇prior where the path is at `now`, and a bound on its slope from there on."""
         if self.no_prior:
             return 0.0, 0.0
-        memory, a = state.memory, 0.0
+        memory = state.memory
         positions(self.flow, state, now, memory.here)
-        for j in range(memory.gradient.shape[0]):
-            memory.gradient[j] = 0.0
+        clear(memory.gradient)
         self.provider.model.add_prior_gradient(memory.here, memory.gradient)
-        for j in range(state.v.shape[0]):
-            a += state.v[j] * memory.gradient[j]
-        return a, self.provider.model.prior_curvature_bound(state.v)
+        return dot(state.v, memory.gradient), self.provider.model.prior_curvature_bound(state.v)
 
     # -- Python -----------------------------------------------------------------------------------------------------
-
-    def resolve(self, x: np.ndarray) -> Self:
-        process = super().resolve(x)
-        if process.refresh_rate == "auto":
-            process.refresh_rate = refresh_rate_at(self.model, x)
-        return process
 
     def velocity(self, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         return sphere(rng, self.dim)

@@ -11,14 +11,12 @@ jump   bounce of f: its coordinates' velocities ← v - 2 (v·∇U_f) ∇U_f / |
 
 Coordinates move lazily, so an event costs what its factor and the neighbours cost, whatever the dimension.
 
-When is local better than global? Where factors are small and many. On a chain (a Gaussian with 2.1 on the diagonal of
-its precision and -1 beside it) the worst coordinate's ESS per second, next to `pdmp.BPS`, was 0.34, 1.3, 4.7 and 5.7
-times as high at d = 10, 30, 100 and 1,000: a global bounce costs O(d), but a local one changes two velocities and mixes
-less, so in ten dimensions the global sampler wins. Of a dense target each factor is the whole of it. For data, local
-means one datum a proposal: with N = 100,000 and d = 10, ESS per pass over the data was 17 with the bounds of
-`Columns`, 360 with control variates, and 0.7 for `pdmp.BPS`; per second, 0.06 and 1.8 times that of `pdmp.BPS`, and
-with N = 1,000 `pdmp.BPS` is twenty times faster than either. Without control variates the many bounces of single data
-make a random walk of the path. (``tests/benchmarks/local.py``, on a busy machine, so the seconds are rough.)
+Local is better than global where factors are small and many: a global bounce costs O(d), a local one changes two
+velocities, but mixes less. On a chain of d = 10, 30, 100 and 1,000 normal variables the worst coordinate's ESS per
+second was 0.34, 1.3, 4.7 and 5.7 times that of `pdmp.BPS`; of a dense target each factor is the whole of it. For data,
+local means one datum a proposal. With N = 100,000 and d = 10 ESS per second was 0.06 times that of `pdmp.BPS`, as the
+many bounces of single data make a random walk of the path, and 1.8 times with control variates; with N = 1,000
+`pdmp.BPS` is twenty times faster than either (``tests/benchmarks/local.py``).
 
 References
 ----------

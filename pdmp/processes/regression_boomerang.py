@@ -61,12 +61,14 @@ from numpy.typing import ArrayLike
 
 from pdmp.flow import Elliptic
 from pdmp.gradients.alias import AliasTables
+from pdmp.gradients.provider import clear, dot
 from pdmp.metric import WORDS, Metric, check_metric
 from pdmp.models.priors import NORMAL
 from pdmp.models.regressions.blocks import Chunks
 from pdmp.models.regressions.laplace import laplace
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, DATA, HORIZON, Defaults, Process, positions, velocities
 from pdmp.processes.boomerang import check_refresh_rate
 from pdmp.processes.gaussian_reference import DenseReference, DiagonalReference, reflect_off
@@ -82,17 +84,20 @@ BOUNCE, REFRESH = range(2)  #: kinds of event
 class Memory(NamedTuple):
     """Beside the path."""
 
-    here: np.ndarray  #: (d,) position at the proposal
-    velocity: np.ndarray  #: (d,) velocity there
-    gradient: np.ndarray  #: (d,) of the factor that bounces
-    scratch: np.ndarray  #: (d,)
-    bounds: np.ndarray  #: (2,) of the clocks `ROW` and `KNOWN`
-    since: np.ndarray  #: (1,) the event from which on they hold; NaN before they are computed
-    row: np.ndarray  #: (1,) of the proposal
+    here: Vector  #: position at the proposal
+    velocity: Vector  #: velocity there
+    gradient: Vector  #: of the factor that bounces
+    scratch: Vector
+    since: Number  #: the event from which on bounds, waves and line hold; NaN before they are computed
+    row: Count  #: of the proposal
     ahead: tuple  #: rows drawn ahead
     loss: np.ndarray  #: (m,) ρᵢ there
     evaluation: tuple  #: what the model needs for it
-    waves: np.ndarray  #: (4,) of v·K since then: factors of cos t, sin t, cos 2t and sin 2t
+    bounds: np.ndarray  #: (2,) ellipses: of the clocks `ROW` and `KNOWN`
+    waves: np.ndarray  #: (4,) ellipses: of v·K since then, factors of cos t, sin t, cos 2t and sin 2t
+    line: np.ndarray  #: (5,) lines: what is known of the one on which the path is, see `pdmp.processes.regression_bps`
+    places: np.ndarray  #: (d,) lines: the columns in A or the support come first
+    count: np.ndarray  #: (2,) lines: how many they are; the level of φ that counts those that move
 
 
 class RowFactors(Process):
@@ -101,21 +106,10 @@ class RowFactors(Process):
     A subclass has the clocks `ROW`, `KNOWN` and `REFRESHMENT`, the `matrix` and `curvature` of K, and which coordinates
     are `frozen(state, j)`; ``refresh(state, rng)`` draws the velocities of the others.
 
-    Parameters
-    ----------
-    model : SumOfTerms, or MixedRegression without groups
-        What to sample; of any likelihood of `pdmp.models.regressions.likelihoods`.
-    anchor : array_like, shape (dim,), or None
-        Where the gradient of all rows is known; None: that of `pdmp.models.regressions.laplace.laplace`, the mode.
-    refresh_rate : float
-        Rate of the refreshments per unit of time. 0 warns.
-
-    Raises
-    ------
-    TypeError
-        For another model.
-    ValueError
-        If the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not finite there.
+    The model is a SumOfTerms, or a MixedRegression without groups, of any likelihood. At the anchor, (dim,), the
+    gradient of all rows is known; by default it is the mode. The rate of the refreshments is per unit of time; 0 warns.
+    A `ValueError` if the mode is not found, the Hessian at the anchor is not positive definite, or bounds are not
+    finite there.
     """
 
     model: object
@@ -197,8 +191,7 @@ class RowFactors(Process):
     def gradient_of_row(self, state):
         """Rᵢ of the row that was evaluated."""
         memory = state.memory
-        for j in range(state.v.shape[0]):
-            memory.gradient[j] = 0.0
+        clear(memory.gradient)
         self.model.add_remainder(memory.row[0], memory.loss, memory.gradient)
 
     @compiled
@@ -230,11 +223,9 @@ class RowFactors(Process):
     @compiled
     def true_rates(self, x, v, scratch, out):
         """The rates of the clocks, from all rows."""
-        rows, known = self.model.remainder_rates(self.anchor, x, v), 0.0
+        rows = self.model.remainder_rates(self.anchor, x, v)
         self.known(x, scratch)
-        for j in range(x.shape[0]):
-            known += v[j] * scratch[j]
-        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive_part(known), self.refresh_rate
+        out[ROW], out[KNOWN], out[REFRESHMENT] = rows, positive_part(dot(v, scratch)), self.refresh_rate
 
     # -- Python -----------------------------------------------------------------------------------------------------
 
@@ -256,16 +247,20 @@ class RowFactors(Process):
         self.reference.draw(rng, v)
         return v
 
-    def row_memory(self) -> dict:
-        """What all of them have beside the path, by name."""
-        vectors = {name: np.zeros(self.dim) for name in ("here", "velocity", "gradient", "scratch")}
-        return vectors | {
-            "since": np.full(1, math.nan),
-            "row": np.zeros(1, np.int64),
-            "ahead": self.tables.queue(),
-            "loss": np.zeros(self.model.n_functionals),
-            "evaluation": self.model.scratch(),
-        }
+    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
+        return zeros(
+            Memory,
+            self.dim,
+            since=np.full(1, math.nan),
+            ahead=self.tables.queue(),
+            loss=np.zeros(self.model.n_functionals),
+            evaluation=self.model.scratch(),
+            bounds=np.zeros(2),
+            waves=np.zeros(4),
+            line=np.zeros(5),
+            places=np.zeros(self.dim, np.int64),
+            count=np.zeros(2, np.int64),
+        )
 
     def describe_bound(self) -> str:
         law = getattr(self.model, "likelihood", None)
@@ -319,7 +314,7 @@ class RegressionBoomerang(RowFactors):
     @compiled
     def bound_rows(self, state):
         """Σᵢ Λᵢ |w| φ(|y|) at its largest until the next event; infinite where φ is not computed."""
-        memory, rest, y, w, across = state.memory, 0.0, 0.0, 0.0, 0.0
+        memory, rest, y, across = state.memory, 0.0, 0.0, 0.0
         for j in range(state.x.shape[0]):
             memory.here[j] = state.x[j] - self.anchor[j]
         self.reference.flatten(memory.here, memory.scratch)
@@ -330,8 +325,7 @@ class RegressionBoomerang(RowFactors):
                 y += memory.here[j] * memory.scratch[j]
                 across += state.v[j] * memory.scratch[j]
         self.reference.flatten(state.v, memory.scratch)
-        for j in range(state.x.shape[0]):
-            w += state.v[j] * memory.scratch[j]
+        w = dot(state.v, memory.scratch)
         middle, swing = 0.5 * (y + w), math.hypot(0.5 * (y - w), across)
         farthest = rest + middle + swing
         if self.total == 0.0 or farthest <= 0.0:
@@ -420,9 +414,6 @@ class RegressionBoomerang(RowFactors):
     def among_moving(self) -> Process:
         return self if isinstance(self.reference, DiagonalReference) else Defaults.among_moving(self)
 
-    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
-        return Memory(**self.row_memory(), bounds=np.zeros(2), waves=np.zeros(4))
-
 
 def _reference(precision, metric, name):
     """N(x̂, Σ): of the inverse Hessian, of its diagonal, or of a given diagonal metric."""
@@ -454,25 +445,11 @@ def _norms_of_block(block, plan, anchor, root):
 def shares(model, anchor, sd, weights, growth, support, levels):
     """How much of S and Λᵢ is left where only some coordinates move, the reference being N(x̂, diag(sd²)).
 
-    Parameters
-    ----------
-    model, anchor, sd
-        The regression, x̂ and the standard deviations.
-    weights, growth
-        Λᵢ of the first shell (N,), and φ.
-    support : ndarray of bool, shape (d,)
-        Coordinates of which the share is that of all together.
-    levels : ndarray
-        Shares ρ, the first 1.
-
-    Returns
-    -------
-    share : ndarray, shape (d,)
-        The largest share of Sᵢ, among the linear predictors' part of all rows, that column j has; 0 of a dispersion.
-    together : float
-        The same of the support's columns together.
-    factors : ndarray, shape (levels, shells)
-        The largest Λᵢ where the linear predictor's part of S is ρ times as large, over the weights.
+    `weights` are Λᵢ of the first shell, `growth` is φ, `support` (d,) says of which coordinates the share is that of
+    all together, and `levels` are shares ρ, the first 1. Returned are the largest share of Sᵢ, among the linear
+    predictors' part of all rows, that each column has (d,), 0 of a dispersion; the same of the support's columns
+    together; and (levels, shells) the largest Λᵢ where the linear predictor's part of S is ρ times as large, over the
+    weights.
     """
     blocks = model.blocks or Chunks(model)
     args = Plan(model.n_data, math.sqrt(model.dim)), anchor, sd, weights, growth.factors, support, levels

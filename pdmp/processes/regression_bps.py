@@ -39,7 +39,7 @@ Sampler, ICML, section 4 (preconditioning). Sen, Sachs, Lu & Dunson (2020), Biom
 from __future__ import annotations
 
 import math
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,23 +61,6 @@ SLACK = 1e-9  #: share of the known rate that its bound is above, as both are co
 #: its slope in time.
 SQUARE, PRODUCT, SPEED, LEVEL, SLOPE = range(5)
 LEVELS = 2.0 ** (-0.5 * np.arange(41))  #: shares ρ of which F is kept
-
-
-class Memory(NamedTuple):
-    """Beside the path."""
-
-    here: np.ndarray  #: (d,) position at the proposal
-    velocity: np.ndarray  #: (d,) velocity there
-    gradient: np.ndarray  #: (d,) of the factor that bounces
-    scratch: np.ndarray  #: (d,)
-    line: np.ndarray  #: (5,) what is known of the line on which the path is
-    since: np.ndarray  #: (1,) the event from which on it is; NaN before that is computed
-    row: np.ndarray  #: (1,) of the proposal
-    ahead: tuple  #: rows drawn ahead
-    loss: np.ndarray  #: (m,) ρᵢ there
-    evaluation: tuple  #: what the model needs for it
-    places: np.ndarray  #: (d,) the columns in A or the support come first
-    count: np.ndarray  #: (2,) how many they are; the level of φ that counts those that move
 
 
 class RegressionBPS(RowFactors):
@@ -300,7 +283,3 @@ class RegressionBPS(RowFactors):
 
     def among_moving(self) -> Self:
         return self
-
-    def memory(self, x: np.ndarray, rng: np.random.Generator) -> Memory:
-        places, count = np.zeros(self.dim, np.int64), np.zeros(2, np.int64)
-        return Memory(**self.row_memory(), line=np.zeros(5), places=places, count=count)

@@ -15,12 +15,8 @@ from pdmp.native.classes import Compiled, compiled
 class Shells(Compiled):
     """φ(r) = F r² / 2, F the factor of the first shell of a radius of at least r; infinite beyond the last.
 
-    Parameters
-    ----------
-    radii : ndarray, shape (shells,)
-        Not decreasing.
-    factors : ndarray, shape (levels, shells)
-        Those of a level are not decreasing. Levels are groups of rows, or shares of coordinates that move.
+    `radii` (shells,) do not decrease, nor do the `factors` (levels, shells) of a level: of a group of rows, or of a
+    share of coordinates that move.
     """
 
     radii: np.ndarray

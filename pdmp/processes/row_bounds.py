@@ -72,19 +72,7 @@ class Small(NamedTuple):
 
 
 class Plan:
-    """Radii at which third derivatives are enclosed.
-
-    Parameters
-    ----------
-    n : int
-        Rows.
-    unit : float
-        A typical distance from the anchor.
-
-    Attributes
-    ----------
-    radii : ndarray, shape (shells,)
-    """
+    """`radii` at which third derivatives of n rows are enclosed, `unit` being a typical distance from the anchor."""
 
     def __init__(self, n: int, unit: float) -> None:
         _, inner, radii, self.cuts = next(plan for plan in PLANS if n <= plan[0])
@@ -123,17 +111,11 @@ class RowBounds(NamedTuple):
 
 
 def in_shells(found: np.ndarray, share=1.0, group: np.ndarray | None = None, groups: int = 1) -> RowBounds:
-    """Weights of the first shell and factors of all, of norms (shells, K, n).
+    """Weights of the first shell and factors of all, of norms `found` (shells, K, n), the first of which they become.
 
-    Parameters
-    ----------
-    found : ndarray, shape (shells, K, n)
-        The first shell's become the weights, where they are.
-    share : array_like, shape (K, n), default 1.0
-        In proportion to what parts of the weights the chance of a row is: shells for which weights would have to be
-        raised too much are left out.
-    group : ndarray of int, shape (n,) or (k, n), optional
-        Factors are those of each of `groups` groups of rows; a row is in k of them.
+    In proportion to what `share` (K, n) of the weights the chance of a row is: shells for which weights would have to
+    be raised too much are left out. Factors are those of each of `groups` groups of rows; `group` (n,) or (k, n) says
+    in which of them a row is.
     """
     finite = np.isfinite(found).all(axis=(1, 2))
     last = len(finite) if finite.all() else int(np.argmin(finite))
@@ -165,10 +147,7 @@ def together(plan: Plan, factors: Sequence[np.ndarray]) -> tuple[np.ndarray, np.
 def row_bounds(model, anchor: np.ndarray, root: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Λᵢ (N,), radii and factors (shells,) for the norm of covariance LLᵀ, `root` being L, or its diagonal (d,).
 
-    Raises
-    ------
-    ValueError
-        If no bound is finite in the first shell: a row is named.
+    A `ValueError` names a row if no bound is finite in the first shell.
     """
     plan = Plan(model.n_data, math.sqrt(model.dim))
 

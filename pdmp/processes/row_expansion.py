@@ -80,14 +80,9 @@ class Weights(NamedTuple):
 def weigh(model, layout, plan, anchor, speed, scale, shared, typical, thirds, reach, joint=(), alone=False) -> Weights:
     """Weights of all rows, on threads, or in this one `alone`.
 
-    Parameters
-    ----------
-    typical, reach
-        r̂, and what distances of coefficients are measured in, with squares: D̂ of crossed groups.
-    thirds : ndarray, shape (n, N)
-        θᵢ by the functionals; without rows where squares are not in the expansion.
-    joint : ndarray, shape (n,)
-        Of crossed groups, not 0 where products of coefficients are in the expansion as well, see `same_shape`.
+    `typical` is r̂, and `reach` what distances of coefficients are measured in, with squares: D̂ of crossed groups.
+    `thirds` (n, N) are θᵢ by the functionals, without rows where squares are not in the expansion; `joint` (n,) is not
+    0 where products of coefficients are in it as well, see `same_shape`.
     """
     own = model.dim - model.n_dispersions
     fixed, m = shared[: len(shared) - model.n_dispersions], model.n_functionals

@@ -33,6 +33,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.expressions.tape import Scratch
+from pdmp.gradients.provider import clear
 from pdmp.metric import Metric
 from pdmp.models.priors import NORMAL
 from pdmp.models.sums_of_terms import SumOfTerms
@@ -142,8 +143,7 @@ class RowZigZag(RegressionBPS):
         for j in range(x.shape[0]):
             out[1] += positive_part(v[j] * scratch[j])
         for i in range(self.model.n_data):
-            for j in range(x.shape[0]):
-                scratch[j] = 0.0
+            clear(scratch)
             self.model.remainder_along(self.anchor, x, v, i, evaluation, loss)
             self.model.add_remainder(i, loss, scratch)
             for j in range(x.shape[0]):

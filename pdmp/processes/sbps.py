@@ -27,27 +27,26 @@ and its restart are as they must be, not as printed).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pdmp.errors import warn
 from pdmp.gradients import Minibatch, Provider, as_provider
+from pdmp.gradients.provider import dot
 from pdmp.interfaces.recipe import Recipe
 from pdmp.interfaces.report import Report
 from pdmp.metric import WORDS, Diagonal, Metric, check_metric
 from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, positive
 from pdmp.native.classes import Compiled, compiled, positive_part
+from pdmp.native.records import Vector, zeros
 from pdmp.native.velocities import reflect, refresh_on_sphere, rescale
-from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Defaults, Process, positions
+from pdmp.process import ADAPTING, CERTAIN, HORIZON, HORIZONS, KINDS, Defaults, Process, State, positions
 from pdmp.processes.exact import check_rate, curvature_at, sphere
 from pdmp.thinning import regression
 from pdmp.thinning.constant import constant_arrival
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 BOUNCE, REFRESH = 0, 1
 LEAST_CAP = 1e-12  #: process time between two looks at the gradient
@@ -98,11 +97,11 @@ COUNTS = np.dtype(
 class Memory(NamedTuple):
     """Beside the path of SBPS."""
 
-    gradient: np.ndarray  #: (d,) the last estimate of ∇U
-    here: np.ndarray  #: (d,) where
+    gradient: Vector  #: the last estimate of ∇U
+    here: Vector  #: where
     metric: tuple  #: that of the metric; its `u` is the unit velocity in its coordinates
-    square: np.ndarray  #: (d,) running mean square of the gradient, for an adapted metric
-    scratch: np.ndarray  #: (d,)
+    square: Vector  #: running mean square of the gradient, for an adapted metric
+    scratch: Vector
     means: np.ndarray  #: (1,) of `MEANS`
     counts: np.ndarray  #: (1,) of `COUNTS`
     line: np.ndarray  #: (1,) of `pdmp.thinning.regression.LINE`
@@ -447,10 +446,8 @@ class SBPS(Process):
             means["gaps"] += 1.0
             means["mean_gap"] += (now - means["last_bounce"] - means["mean_gap"]) / means["gaps"]
             means["last_bounce"] = now
-            g, c2 = 0.0, line["latest_variance"]
             self.metric.pull(memory.metric, memory.gradient)
-            for j in range(self.provider.model.dim):
-                g += memory.metric.u[j] * memory.metric.pulled[j]
+            g, c2 = dot(memory.metric.u, memory.metric.pulled), line["latest_variance"]
             reflect(memory.metric.u, memory.metric.pulled)
             rescale(memory.metric.u, 1.0)
             self.set_velocity(state)
@@ -497,11 +494,10 @@ class SBPS(Process):
         """Observe G further on, with the same batch, where the path comes after `ahead`, 2 `ahead` … mean waits."""
         memory = state.memory
         for p in range(1, self.auxiliary + 1):
-            then, g = now + p * self.ahead * memory.means[0]["mean_wait"], 0.0
+            then = now + p * self.ahead * memory.means[0]["mean_wait"]
             positions(self.flow, state, then, memory.here)
             self.provider.gradient_again(memory.here, memory.provider, memory.scratch, state.counts)
-            for j in range(state.v.shape[0]):
-                g += state.v[j] * memory.scratch[j]
+            g = dot(state.v, memory.scratch)
             regression.observe(memory.line[0], then - state.moved[0], g, memory.line[0]["latest_variance"])
             memory.counts[0]["auxiliary"] += 1.0
 
@@ -574,12 +570,10 @@ class SBPS(Process):
         means = np.zeros(1, MEANS)
         means["mean_wait"], means["waits"], means["mean_gap"], means["gaps"] = 0.2 * gap, 1.0, gap, 1.0
         means["misfit"], means["misfits"] = 1.0, MISFIT_PRIOR
-        return Memory(
-            gradient=np.zeros(self.dim),
-            here=np.zeros(self.dim),
+        return zeros(
+            Memory,
+            self.dim,
             metric=self.metric.memory(x),
-            square=np.zeros(self.dim),
-            scratch=np.zeros(self.dim),
             means=means,
             counts=np.zeros(1, COUNTS),
             line=regression.new_line(),

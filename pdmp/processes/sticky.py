@@ -23,7 +23,7 @@ Comput. 33.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -34,9 +34,6 @@ from pdmp.native.arguments import coordinates
 from pdmp.native.classes import compiled
 from pdmp.process import CERTAIN, Process, last_moved
 from pdmp.processes.extended import Extended, InnerReport, check_process
-
-if TYPE_CHECKING:
-    pass
 
 #: Columns of `Memory.coordinates`: the velocity with which a frozen coordinate goes on when it thaws; the time at which
 #: it froze; and for how long it had been frozen before. They are columns of one array, so that an event of one

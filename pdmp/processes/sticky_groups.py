@@ -34,8 +34,8 @@ References
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -45,6 +45,7 @@ from pdmp.models.priors import BetaBernoulli, potential
 from pdmp.native.arguments import coordinates, positive
 from pdmp.native.classes import compiled
 from pdmp.process import Process, count_data, positions
+from pdmp.processes import sticky
 from pdmp.processes.regression_boomerang import RowFactors
 from pdmp.processes.regression_zigzag import RegressionZigZag
 from pdmp.processes.sticky import (
@@ -61,21 +62,9 @@ from pdmp.thinning.affine import Affine, Inversion
 SMALLEST_CURVATURE = 1e-8  #: eigenvalues of a group's curvature are at least this share of the largest one
 
 
-class Memory(NamedTuple):
-    """That of `Sticky`, and of the groups."""
-
-    coordinates: np.ndarray
-    next: np.ndarray
-    included: np.ndarray
-    model: np.ndarray
-    changed: np.ndarray
-    occupied: np.ndarray
-    inner: tuple
-    chosen: np.ndarray  #: (1,) the group of the proposal
-    drawn: np.ndarray  #: (largest group,) its coordinates
-    centre: np.ndarray  #: (largest group,) the mean of q
-    here: np.ndarray  #: (d,)
-    there: np.ndarray  #: (d,)
+#: That of `Sticky`, and of the groups: that of the proposal (1,); its coordinates, and the mean of q, (largest group,)
+#: each; and two positions (d,).
+Memory = namedtuple("Memory", (*sticky.Memory._fields, "chosen", "drawn", "centre", "here", "there"))
 
 
 class StickyGroups(Sticky):
@@ -411,18 +400,14 @@ class StickyGroups(Sticky):
         single, moving = super().memory(x, rng), self._moving(x)
         bits = np.concatenate([x[self.sticking] != 0.0, moving[np.diff(self.begin_group) > 1]]).astype(np.int64)
         listed = self.units <= LISTED
-        return Memory(
-            *single._replace(
-                included=np.array([bits.sum()]),
-                model=np.array([bits @ (1 << np.arange(self.units)) if listed else -1], dtype=np.int64),
-                occupied=np.zeros(2**self.units if listed else 0),
-            ),
-            chosen=np.zeros(1, np.int64),
-            drawn=np.zeros(self.root.shape[1]),
-            centre=np.zeros(self.root.shape[1]),
-            here=np.zeros(self.dim),
-            there=np.zeros(self.dim),
+        single = single._replace(
+            included=np.array([bits.sum()]),
+            model=np.array([bits @ (1 << np.arange(self.units)) if listed else -1], dtype=np.int64),
+            occupied=np.zeros(2**self.units if listed else 0),
         )
+        largest, chosen = self.root.shape[1], np.zeros(1, np.int64)
+        rooms = [np.zeros(n) for n in (largest, largest, self.dim, self.dim)]
+        return Memory(*single, chosen, *rooms)  # type: ignore[call-arg]  # its fields are those of another and these
 
 
 def _check_inner(inner):

@@ -43,6 +43,7 @@ from pdmp.gradients import ControlVariate
 from pdmp.gradients.anchors import Anchor
 from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, entry, larger, positive_part
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, DATA, positions
 from pdmp.thinning.affine import first_arrival
 from pdmp.thinning.bound import Bound, draw_component
@@ -54,23 +55,23 @@ AHEAD_IN_FILE = 128  #: and of a model whose data are read from a file
 class Memory(NamedTuple):
     """Beside the path: what the bound is made of, from the last proposal on, and the batches drawn ahead."""
 
-    here: np.ndarray  #: (d,) the position at time `at`
-    at: np.ndarray  #: (1,) NaN before the first
-    start: np.ndarray  #: (1,) the time from which the bound is counted: when the clock was drawn
-    known: np.ndarray  #: (d,) at that time, the part of Bⱼ that needs no data
-    slope: np.ndarray  #: (d,) bⱼ
-    known_sum: np.ndarray  #: (1,) Σⱼ of `known`
-    slope_sum: np.ndarray  #: (1,) Σⱼ of `slope`
-    distance: np.ndarray  #: (1,) |(x - a)/σ| at that time; 1 without control variates
-    pace: np.ndarray  #: (1,) √d, at which that grows at most in a unit of time; 0 without control variates
-    bounds: np.ndarray  #: (d,) Bⱼ
-    flipping: np.ndarray  #: (1,) the coordinate that flips if the proposal is accepted
+    here: Vector  #: the position at time `at`
+    at: Number  #: NaN before the first
+    start: Number  #: the time from which the bound is counted: when the clock was drawn
+    known: Vector  #: at that time, the part of Bⱼ that needs no data
+    slope: Vector  #: bⱼ
+    known_sum: Number  #: Σⱼ of `known`
+    slope_sum: Number  #: Σⱼ of `slope`
+    distance: Number  #: |(x - a)/σ| at that time; 1 without control variates
+    pace: Number  #: √d, at which that grows at most in a unit of time; 0 without control variates
+    bounds: Vector  #: Bⱼ
+    flipping: Count  #: the coordinate that flips if the proposal is accepted
     tickets: np.ndarray  #: (ring, n) batches after the first step of drawing, see `pdmp.gradients`
     rows: np.ndarray  #: (ring, n) their data
     weights: np.ndarray  #: (ring, n)
-    turn: np.ndarray  #: (1,) the place of the next batch in the ring buffer; -1 while it is empty
-    lipschitz: np.ndarray  #: (d,)
-    scratch: np.ndarray  #: (d,)
+    turn: Count  #: the place of the next batch in the ring buffer; -1 while it is empty
+    lipschitz: Vector
+    scratch: Vector
     provider: tuple
     bank: tuple  #: the anchor, or several; zeros without control variates
 
@@ -90,17 +91,8 @@ class TermBounds(Bound):
 class SubsampledRates(Compiled):
     """The rates E (vⱼ ĝⱼ)₊ + γⱼ of `pdmp.ZigZag` on fresh batches, under bounds on single terms.
 
-    Parameters
-    ----------
-    provider : pdmp.gradients.Minibatch or ControlVariate
-    speed : ndarray, shape (d,), or "auto"
-        σ; unit speeds stand for those of "auto", until a run starts and they are known.
-
-    Attributes
-    ----------
-    provider : pdmp.gradients.Minibatch or ControlVariate
-        The same, with distances from the anchor measured in units of the speeds.
-    bounds : TermBounds
+    `provider` becomes the same with distances from the anchor in units of the speeds, σ (d,); unit speeds stand for
+    "auto", until a run starts and they are known. `bounds` are the `TermBounds`.
     """
 
     anchored: bool  #: whether the batches are control variates
@@ -261,24 +253,14 @@ class SubsampledRates(Compiled):
     def memory(self, process, x, rng):
         d, n = process.dim, process.provider.size
         ring = 2 * max(1, (AHEAD_IN_FILE if process.provider.model.in_file else AHEAD) // (2 * n))
-        return Memory(
-            here=np.zeros(d),
+        return zeros(
+            Memory,
+            d,
             at=np.full(1, math.nan),
-            start=np.zeros(1),
-            known=np.zeros(d),
-            slope=np.zeros(d),
-            known_sum=np.zeros(1),
-            slope_sum=np.zeros(1),
-            distance=np.zeros(1),
-            pace=np.zeros(1),
-            bounds=np.zeros(d),
-            flipping=np.zeros(1, np.int64),
             tickets=np.zeros((ring, n), np.int64),
             rows=np.zeros((ring, n), np.int64),
             weights=np.zeros((ring, n)),
             turn=np.full(1, -1),
-            lipschitz=np.zeros(d),
-            scratch=np.zeros(d),
             provider=process.provider.memory(rng)._replace(bank=()),
             bank=self.anchors.memory(),
         )

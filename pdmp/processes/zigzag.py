@@ -33,7 +33,7 @@ analysis of the zigzag process, Ann. Inst. H. Poincaré 58 (excess rates).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -46,7 +46,7 @@ from pdmp.models.base import Model
 from pdmp.models.capabilities import missing, require
 from pdmp.native.arguments import per_coordinate
 from pdmp.native.classes import Compiled, compiled, positive_part
-from pdmp.process import CERTAIN, Defaults, Process
+from pdmp.process import CERTAIN, Defaults, Process, State
 from pdmp.processes.exact import ExactGradient, predicted_without_bound
 from pdmp.processes.subsampled_zigzag import SubsampledRates
 from pdmp.processes.walls import Walls
@@ -57,9 +57,6 @@ from pdmp.thinning.enclosures import Enclosures
 from pdmp.thinning.grid import Grid
 from pdmp.thinning.maxima import Maxima
 from pdmp.thinning.predicted import Predicted
-
-if TYPE_CHECKING:
-    from pdmp.process import State
 
 
 class ZigZag(Walls, ExactGradient):

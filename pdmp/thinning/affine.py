@@ -9,18 +9,14 @@ Roberts (2019), The Zig-Zag process and super-efficient sampling, Ann. Statist. 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pdmp.models.base import Model
 from pdmp.models.capabilities import require
-from pdmp.native.classes import compiled, inlined, positive_part
+from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import CERTAIN, HORIZON
 from pdmp.thinning.bound import Bound
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
-    from pdmp.native.classes import Compiled
 
 
 @inlined

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from pdmp.models.base import Model
 from pdmp.models.capabilities import require
 from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import KINDS
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
 
 
 class Scratch(NamedTuple):

@@ -15,20 +15,18 @@ Sutton & Fearnhead (2023), Concave-Convex PDMP-based sampling, J. Comput. Graph.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.models.base import Model
 from pdmp.models.capabilities import require
-from pdmp.native.classes import compiled, inlined, positive_part
+from pdmp.native.classes import Compiled, compiled, inlined, positive_part
+from pdmp.native.records import Number, Vector, zeros
 from pdmp.process import HORIZON
 from pdmp.thinning.bound import Bound, is_in_cell, settle_cell
 from pdmp.thinning.hessian import adapt_horizon
 from pdmp.thinning.piecewise import positive_arrival
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
-    from pdmp.native.classes import Compiled
 
 #: Columns of the tables that a model fills: the convex part c of a rate, its concave part g, and dg/ds.
 CONVEX, CONCAVE, SLOPE = range(3)
@@ -40,30 +38,28 @@ class Broken(NamedTuple):
     here: np.ndarray  #: (d,) a position
     start: np.ndarray  #: (m, k) the model's table at the begin of the cell
     finish: np.ndarray  #: (m, k) its table at the end
-    left: np.ndarray  #: (m,) height of the broken line at the begin
-    meeting: np.ndarray  #: (m,) where its two parts meet, as a time since the begin
-    top: np.ndarray  #: (m,) its height there
-    right: np.ndarray  #: (m,) its height at the end
-    begin: np.ndarray  #: (1,) the time at which the cell begins
-    end: np.ndarray  #: (1,) and at which it ends
-    events: np.ndarray  #: (1,) the number of events when it was made: it holds until the next one
-    clock: np.ndarray  #: (1,) the clock for which it was made
-    horizon: np.ndarray  #: (1,) the width of the next cell, see `pdmp.thinning.hessian.adapt_horizon`
-    horizons: np.ndarray  #: (1,) how often it was adapted
+    left: Vector  #: height of the broken line at the begin
+    meeting: Vector  #: where its two parts meet, as a time since the begin
+    top: Vector  #: its height there
+    right: Vector  #: its height at the end
+    begin: Number  #: the time at which the cell begins
+    end: Number  #: and at which it ends
+    events: Number  #: the number of events when it was made: it holds until the next one
+    clock: Number  #: the clock for which it was made
+    horizon: Number  #: the width of the next cell, see `pdmp.thinning.hessian.adapt_horizon`
+    horizons: Number  #: how often it was adapted
 
 
 def no_lines(m, dim, columns, width):
     """`Broken` before the first cell."""
-    none = {name: np.full(1, -1.0) for name in ("end", "events", "clock")}
-    return Broken(
-        np.zeros(dim),
-        np.zeros((m, columns)),
-        np.zeros((m, columns)),
-        *(np.zeros(m) for _ in range(4)),
-        begin=np.zeros(1),
+    return zeros(
+        Broken,
+        m,
+        here=np.zeros(dim),
+        start=np.zeros((m, columns)),
+        finish=np.zeros((m, columns)),
         horizon=np.full(1, width),
-        horizons=np.zeros(1),
-        **none,
+        **{name: np.full(1, -1.0) for name in ("end", "events", "clock")},
     )
 
 

@@ -10,20 +10,17 @@ Statist. 47, section 3.3 (matrices that dominate the Hessian, and Lipschitz cons
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.models.base import Model
 from pdmp.native.arguments import positive
-from pdmp.native.classes import compiled, inlined
+from pdmp.native.classes import Compiled, compiled, inlined
 from pdmp.process import HORIZON
 from pdmp.thinning.affine import affine_proposal
 from pdmp.thinning.bound import Bound
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
-    from pdmp.native.classes import Compiled
 
 
 class _Dominated(Bound):

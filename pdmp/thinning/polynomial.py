@@ -12,16 +12,12 @@ Sutton & Fearnhead (2023), Concave-Convex PDMP-based sampling, J. Comput. Graph.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
+from pdmp.models.base import Model
 from pdmp.native.arguments import count
-from pdmp.native.classes import compiled
+from pdmp.native.classes import Compiled, compiled
 from pdmp.thinning.bound import Bound, settle_cell
 from pdmp.thinning.concave_convex import arrive, check_pieces, is_current, no_lines, set_line
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
-    from pdmp.native.classes import Compiled
 
 
 class Polynomial(Bound):

@@ -31,19 +31,16 @@ regression). Robbins & Monro (1951), A stochastic approximation method, Ann. Mat
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pdmp.models.base import Model
 from pdmp.native.arguments import fraction
-from pdmp.native.classes import compiled, inlined, positive_part
+from pdmp.native.classes import Compiled, compiled, inlined, positive_part
 from pdmp.process import ADAPTING, HORIZON, ROUNDING
 from pdmp.thinning.affine import affine_proposal
 from pdmp.thinning.bound import Bound
-
-if TYPE_CHECKING:
-    from pdmp.models.base import Model
-    from pdmp.native.classes import Compiled
 
 #: The margin begins as large as it is after this part of q.
 FIRST = 0.1

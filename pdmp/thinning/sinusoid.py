@@ -63,6 +63,14 @@ def _primitive(v, y, c0, c1, c2, t):
     return linear + squares + 0.5 * (v * c2 - y * c1) * sine * sine
 
 
+@inlined
+def _interval(part, first, second, third, fourth):
+    """The ends of one of the five parts into which four angles, in order, divide [0, 2π)."""
+    low = 0.0 if part == 0 else first if part == 1 else second if part == 2 else third if part == 3 else fourth
+    high = first if part == 0 else second if part == 1 else third if part == 2 else fourth if part == 3 else math.tau
+    return low, high
+
+
 @helper
 def product_arrival(v, y, c0, c1, c2, e):
     """Time t with ∫₀ᵗ max(0, f) = e for f(s) = (v cos s - y sin s)(c₀ + c₁ cos s + c₂ sin s); infinite if f <= 0.
@@ -91,10 +99,7 @@ def product_arrival(v, y, c0, c1, c2, e):
         second, third = third, second
     total = 0.0
     for part in range(5):
-        low = 0.0 if part == 0 else first if part == 1 else second if part == 2 else third if part == 3 else fourth
-        high = first if part == 0 else second if part == 1 else third if part == 2 else fourth
-        if part == 4:
-            high = math.tau
+        low, high = _interval(part, first, second, third, fourth)
         total += positive_part(_primitive(v, y, c0, c1, c2, high) - _primitive(v, y, c0, c1, c2, low))
     size = (abs(v) + abs(y)) * (abs(c0) + amplitude)
     if math.isnan(total) or total <= 1e-13 * size:
@@ -102,10 +107,7 @@ def product_arrival(v, y, c0, c1, c2, e):
     turns = math.floor(e / total)
     e -= total * turns
     for part in range(5):
-        low = 0.0 if part == 0 else first if part == 1 else second if part == 2 else third if part == 3 else fourth
-        high = first if part == 0 else second if part == 1 else third if part == 2 else fourth
-        if part == 4:
-            high = math.tau
+        low, high = _interval(part, first, second, third, fourth)
         before = _primitive(v, y, c0, c1, c2, low)
         rise = _primitive(v, y, c0, c1, c2, high) - before
         if rise <= 0.0:

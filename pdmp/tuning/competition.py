@@ -19,7 +19,7 @@ import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,18 +29,16 @@ from pdmp.diagnostics.predictive import accuracy, log_loss, rmse
 from pdmp.diagnostics.stein import fssd, ksd, scores
 from pdmp.engine.checkpoint import digest, model_values, same_values
 from pdmp.engine.executors import check_executor
+from pdmp.engine.result import Run
 from pdmp.engine.run import extend
 from pdmp.errors import SamplingError, silenced
+from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, seed_number
 from pdmp.native.fingerprints import UNIQUE
+from pdmp.native.representation import aligned
 from pdmp.native.threads import cpu_count, thread_pool
-from pdmp.process import EVENTS
+from pdmp.process import EVENTS, Process
 from pdmp.tuning.halving import Played, schedule, successive_halving
-
-if TYPE_CHECKING:
-    from pdmp.engine.result import Run
-    from pdmp.models.base import Model
-    from pdmp.process import Process
 
 #: Units of a budget, and the argument of `pdmp.sample` for each.
 CLOCKS = {"seconds": "seconds", "data": "data_passes", "steps": "proposals"}
@@ -95,16 +93,13 @@ class Tuning:
 
     def __str__(self):
         names = list(self.best)
-        head = ["round", *names, f"spent [{self.clock}]", self.metric, ""]
-        rows = [head]
+        rows = [["round", *names, f"spent [{self.clock}]", self.metric, ""]]
         for row in self.table:
             end = row["why"] or ("" if row["kept"] else "dropped")
             values = [_short(row[name]) for name in names]
             rows.append([str(row["round"] + 1), *values, f"{row['spent']:.4g}", f"{row['score']:.4g}", end])
-        widths = [max(len(r[k]) for r in rows) for k in range(len(head))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
         best = ", ".join(f"{name}={_short(value)}" for name, value in self.best.items())
-        return "\n".join([*lines, f"best: {best}"])
+        return "\n".join([*aligned(rows, left=range(len(rows[0]))), f"best: {best}"])
 
 
 def _short(value):
@@ -297,6 +292,8 @@ def _noisy_start(process, initial, noise, seed):
 
 
 def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executor):
+    """The arms of a search, checked, the name of its metric, and its seed."""
+    function, name = _metric(metric)
     arms = [dict(arm) for arm in arms]
     if not arms:
         raise ValueError("`arms` must hold at least one set of hyper-parameters, it is empty.")
@@ -305,9 +302,11 @@ def _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executo
     draws, thin = count("draws", draws), count("thin", thin)
     sequence = np.random.SeedSequence(None if seed is None else seed_number("seed", seed))
     seeds = [int(child.generate_state(1, np.uint64)[0]) for child in sequence.spawn(len(arms))]
-    options = clock, metric, draws, thin, window, check_executor(executor)
+    options = clock, function, draws, thin, window, check_executor(executor)
     made = [_Arm(make, values, one, initial, options) for values, one in zip(arms, seeds, strict=True)]
-    return made, int(sequence.entropy)
+    _check_targets(made, metric)
+    _check_makes(made)
+    return made, name, int(sequence.entropy)
 
 
 def _check_targets(made, metric):
@@ -434,10 +433,7 @@ def mamba(
     >>> found.best in arms
     True
     """
-    function, name = _metric(metric)
-    made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, window, executor)
-    _check_targets(made, metric)
-    _check_makes(made)
+    made, name, seed = _arms(make, arms, seed, initial, clock, metric, draws, thin, window, executor)
     rounds = schedule(len(made), budget, eta)
     if clock == "steps" and rounds[0].each < thin * LEAST_DRAWS:
         raise ValueError(
@@ -512,11 +508,8 @@ def grid_search(
     >>> len(found.table)
     3
     """
-    function, name = _metric(metric)
     start_noise = number("start_noise", start_noise, 0.0)
-    made, seed = _arms(make, arms, seed, initial, clock, function, draws, thin, "all", executor)
-    _check_targets(made, metric)
-    _check_makes(made)
+    made, name, seed = _arms(make, arms, seed, initial, clock, metric, draws, thin, "all", executor)
     schedule(len(made), budget)
     if start_noise > 0.0:
         start = _noisy_start(made[0].process, initial, start_noise, seed)

@@ -23,7 +23,8 @@ from numpy.typing import ArrayLike
 
 from pdmp.engine.scheduler import CHUNK, Limits, advance
 from pdmp.native.arguments import count, positive
-from pdmp.native.classes import entry, internal, positive_part, readable
+from pdmp.native.classes import entry, inlined, internal, positive_part, readable
+from pdmp.native.records import Count, Number, Vector, zeros
 from pdmp.process import CERTAIN, EVENTS, HORIZON, THINNED, VIOLATIONS, Process, positions, set_failure, velocities
 
 #: Kronrod's seven nodes on [-1, 1], 0 and ± these, and their weights; Gauss's three are among them.
@@ -31,6 +32,7 @@ NODES = (0.0, 0.434243749346802558, 0.774596669241483377, 0.960491268708020283)
 WEIGHTS = (0.450916538658474142, 0.401397414775962223, 0.268488089868333441, 0.104656226026467265)
 GAUSS = (8.0 / 9.0, 0.0, 5.0 / 9.0, 0.0)
 LONGEST, NEVER = sys.float_info.max, 2**62  #: a time and a number of events that no run reaches
+CANDIDATES = 10_000  #: between two looks at whether the run is to end
 DEPTH = 64  #: largest number of intervals of a segment still to be integrated
 SMALLEST = 1e-6  #: shortest interval that is split, as a fraction of its segment
 
@@ -40,10 +42,10 @@ class Work(NamedTuple):
 
     x: np.ndarray  #: (d,) positions after the last event
     v: np.ndarray  #: (d,) velocities there
-    here: np.ndarray  #: (d,) positions within a segment
-    there: np.ndarray  #: (d,) velocities within it
-    scratch: np.ndarray  #: (d,) for `true_rates`
-    since: np.ndarray  #: (1,) time of the last event
+    here: Vector  #: positions within a segment
+    there: Vector  #: velocities within it
+    scratch: Vector  #: for `true_rates`
+    since: Number  #: time of the last event
     rates: np.ndarray  #: (9, channels) signed rates at the nodes of an interval, and at its ends
     hazards: np.ndarray  #: (channels,) integrated rate since the channel's last event
     stack: np.ndarray  #: (DEPTH, 2) intervals still to integrate
@@ -54,7 +56,18 @@ class Work(NamedTuple):
     thinned: np.ndarray  #: (clocks,) proposals whose rate was compared with a bound
     accepted: np.ndarray  #: (clocks,) those that became events
     violated: np.ndarray  #: (clocks,) those whose rate exceeded the bound
-    done: np.ndarray  #: (1,) events so far
+    done: Count  #: events so far
+
+
+@inlined
+def _integrals(rates, c):
+    """Those of the rate of channel c over [-1, 1], by Kronrod's nodes and by Gauss's."""
+    fine, coarse = 0.0, 0.0
+    for k in range(7):
+        rate = positive_part(rates[k, c])
+        fine += WEIGHTS[abs(k - 3)] * rate
+        coarse += GAUSS[abs(k - 3)] * rate
+    return fine, coarse
 
 
 @internal
@@ -76,11 +89,7 @@ def _integrate(process, flow, work, length, tolerance):
         # The channel with the largest error; the interval is split where its rate changes sign.
         worst, worst_error, at_end = -1, 0.0, 0
         for c in range(rates.shape[1]):
-            fine, coarse = 0.0, 0.0
-            for k in range(7):
-                rate = positive_part(rates[k, c])
-                fine += WEIGHTS[abs(k - 3)] * rate
-                coarse += GAUSS[abs(k - 3)] * rate
+            fine, coarse = _integrals(rates, c)
             error = half * abs(fine - coarse)
             if error > worst_error:
                 worst, worst_error, at_end = c, error, 0
@@ -106,21 +115,17 @@ def _integrate(process, flow, work, length, tolerance):
             waiting += 2
             continue
         for c in range(rates.shape[1]):
-            fine, coarse = 0.0, 0.0
-            for k in range(7):
-                rate = positive_part(rates[k, c])
-                fine += WEIGHTS[abs(k - 3)] * rate
-                coarse += GAUSS[abs(k - 3)] * rate
+            fine, coarse = _integrals(rates, c)
             work.hazards[c] += half * fine
             work.error[c] += half * abs(fine - coarse)
 
 
 @entry
-def _collect(process, state, recording, work, rows, strict, tolerance, candidates, local, rng):
-    """Run the process for at most `candidates` candidate times and store the integrated rates; returns the status."""
+def _collect(process, state, recording, work, rows, strict, tolerance, local, rng):
+    """Run the process for at most `CANDIDATES` candidate times and store the integrated rates; returns the status."""
     limits = Limits(LONGEST, NEVER, NEVER, NEVER, rows, strict, False)
     counts, flow = state.counts, process.flow
-    for _ in range(candidates):
+    for _ in range(CANDIDATES):
         if work.done[0] >= work.gaps.shape[0]:
             return CHUNK
         events, thinned, violated = counts[EVENTS], counts[THINNED], counts[VIOLATIONS]
@@ -286,23 +291,13 @@ def check_clocks(
     chain = Chain(process, 0, x, seed, budget=Budget(), warmup=0.0, store="moments")
     state, names = chain.state, list(process.channels())
     work = _new_work(process, state, len(names), events)
+    options = chain.rows, bool(process.exact_bounds), float(tolerance), chain.local, chain.rng
     with readable(name):
         native = process.native
         status = CHUNK
         while status == CHUNK and work.done[0] < events:
             with process.helper_threads(state):
-                status = _collect(
-                    native,
-                    state,
-                    chain.recording,
-                    work,
-                    chain.rows,
-                    bool(process.exact_bounds),
-                    float(tolerance),
-                    10_000,
-                    chain.local,
-                    chain.rng,
-                )
+                status = _collect(native, state, chain.recording, work, *options)
     if status != CHUNK:
         chain._fail(status)
         text, now, position = chain.failure
@@ -316,13 +311,11 @@ def check_clocks(
 
 def _new_work(process, state, channels, events):
     d = len(state.x)
-    return Work(
+    return zeros(
+        Work,
+        d,
         x=np.array(state.x),
         v=np.array(state.v),
-        here=np.zeros(d),
-        there=np.zeros(d),
-        scratch=np.zeros(d),
-        since=np.zeros(1),
         rates=np.zeros((9, channels)),
         hazards=np.zeros(channels),
         stack=np.zeros((DEPTH, 2)),
@@ -333,7 +326,6 @@ def _new_work(process, state, channels, events):
         thinned=np.zeros(process.clocks, np.int64),
         accepted=np.zeros(process.clocks, np.int64),
         violated=np.zeros(process.clocks, np.int64),
-        done=np.zeros(1, np.int64),
     )
 
 

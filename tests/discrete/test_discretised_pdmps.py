@@ -10,17 +10,15 @@ from numba.core import config
 import discrete
 import pdmp
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
-from pdmp.models import Gaussian, LinearGaussian, SkewNormal
+from pdmp.models import Gaussian, SkewNormal
 from pdmp.process import ADAPTING
 from tests.checks import new_chain, run_chain
 from tests.discrete.helpers_discretised_pdmps import skew
 from tests.lattice_laws import frozen_law, noisy, plane_law, splitting_law
+from tests.targets import MEAN, MODEL, PRECISION, data
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 PLANE = Gaussian(np.zeros(2), np.eye(2))
 START = MEAN + np.array([0.6, -0.9, 1.4])
 SCHEDULES = {
@@ -29,12 +27,6 @@ SCHEDULES = {
 }
 #: Decreasing steps in plain Python only: compiled, each combination costs seconds.
 STEPS = list(SCHEDULES) if config.DISABLE_JIT else ["constant"]
-
-
-def data(n_data=6, d=2, seed=4):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((n_data, d))
-    return LinearGaussian(A, A @ np.ones(d) + rng.standard_normal(n_data), noise_scale=0.8, prior_scale=2.0)
 
 
 def stream(seed=5):

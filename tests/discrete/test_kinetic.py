@@ -19,12 +19,10 @@ from pdmp.models import Gaussian, LinearGaussian
 from pdmp.process import DATA, KINDS
 from tests.checks import new_chain, plain, run_chain
 from tests.kinetics import SCHEMES, additive, free_motion, spectral_radius, stationary, step_map
+from tests.targets import MEAN, MODEL, PRECISION
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 EXACT = Noisy(MODEL, 0.0)
 ONE = Gaussian([0.0], [1.0])
 PLANE = Gaussian(np.zeros(2), np.eye(2))

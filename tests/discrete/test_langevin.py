@@ -16,19 +16,11 @@ from discrete.preconditioners import RMSprop, Scheduled
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import minibatch_law, new_chain, plain_only, run_chain
+from tests.targets import MEAN, MODEL, PRECISION, data
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 PLANE = Gaussian(np.zeros(2), np.eye(2))
-
-
-def data(n_data=6, d=2, seed=4):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((n_data, d))
-    return LinearGaussian(A, A @ np.ones(d) + rng.standard_normal(n_data), noise_scale=0.8, prior_scale=2.0)
 
 
 def path(process, x, steps, seed=5):

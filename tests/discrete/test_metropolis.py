@@ -11,16 +11,13 @@ import discrete
 import pdmp
 from discrete.barker import softplus
 from pdmp.gradients import ControlVariate, Minibatch, Noisy
-from pdmp.models import Gaussian, LinearGaussian
+from pdmp.models import Gaussian
 from pdmp.process import ADAPTING, DATA
 from tests.checks import new_chain, run_chain
-from tests.targets import Quartic
+from tests.targets import MEAN, MODEL, PRECISION, Quartic, data
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 START = np.array([0.0, 0.0, 0.0])
 DENSE = np.array([[0.8, -0.3, 0.1], [-0.3, 0.9, 0.0], [0.1, 0.0, 1.2]])
 FORMS = list(itertools.product(("bimodal", "gaussian"), ("coordinates", "single")))
@@ -36,12 +33,6 @@ def slope(x):
 
 def stream(seed):
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed)))
-
-
-def data(n_data=6, d=2, seed=4):
-    rng = np.random.default_rng(seed)
-    A = rng.standard_normal((n_data, d))
-    return LinearGaussian(A, A @ np.ones(d) + rng.standard_normal(n_data), noise_scale=0.8, prior_scale=2.0)
 
 
 def steps_in_python(process, x, steps, seed=4, warm=0):

@@ -15,12 +15,10 @@ from discrete.sgd import clipped
 from pdmp.gradients import ControlVariate, Full, Minibatch, Noisy
 from pdmp.models import Gaussian, LinearGaussian
 from tests.checks import plain_only, run_chain
+from tests.targets import MEAN, MODEL, PRECISION
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 ZERO = np.zeros(3)
 
 

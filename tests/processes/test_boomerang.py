@@ -17,13 +17,10 @@ from pdmp.thinning import Constant, Grid, Inversion, Maxima, Narrow
 from pdmp.thinning.conserved import capped_arrival
 from pdmp.thinning.sinusoid import product_arrival, sinusoid_arrival
 from tests.checks import plain
-from tests.targets import Quartic
+from tests.targets import MEAN, MODEL, PRECISION, Quartic
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 WRONG = np.array([[1.0, 0.4, 0.0], [0.4, 2.0, -0.3], [0.0, -0.3, 0.5]])
 
 

@@ -17,12 +17,10 @@ from pdmp.processes.bps import BOUNCE, CARRIED, REFRESH
 from pdmp.processes.directional_bps import BoundedRays, GradientRays, ModelRays
 from tests.checks import new_chain, plain_only, run_chain
 from tests.processes.helpers_bps import Quartic
+from tests.targets import MEAN, MODEL, PRECISION
 
 pytestmark = pytest.mark.exact
 
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 METRIC = np.array([[1.0, -0.3, 0.2], [-0.3, 2.0, 0.1], [0.2, 0.1, 0.7]])
 ISOTROPIC = Gaussian(np.array([1.0, 2.0, 3.0]), np.full(3, 4.0))
 

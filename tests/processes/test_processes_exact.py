@@ -15,12 +15,9 @@ from pdmp.process import EVENTS, HORIZON, KINDS, PROPOSALS
 from pdmp.processes.sbps import BOUNCE, REFRESH
 from pdmp.thinning import regression
 from tests.checks import new_chain, plain_only, run_chain
+from tests.targets import MEAN, MODEL, PRECISION
 
 pytestmark = pytest.mark.exact
-
-PRECISION = np.array([[2.0, 0.8, 0.0], [0.8, 1.5, 0.3], [0.0, 0.3, 1.0]])
-MEAN = np.array([1.0, -2.0, 0.5])
-MODEL = Gaussian(MEAN, PRECISION)
 
 
 def rng(seed=0):

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import numpy as np
 
 from pdmp.errors import warn
-from pdmp.native.arguments import count, refuse_unreal
+from pdmp.native.arguments import refuse_unreal
 
 FARTHEST = 1e60  #: a discrepancy of larger draws or scores is infinite: sums of their fourth powers would overflow
 
@@ -84,13 +82,3 @@ def cholesky(preconditioner, x):
     if np.any(np.diag(factor) ** 2 < least * np.diag(gamma)):
         raise ValueError(what)
     return factor
-
-
-def check_threads(threads):
-    """The number of threads, all processors for None, or a `ValueError`."""
-    if threads is None:
-        try:
-            return len(os.sched_getaffinity(0))
-        except AttributeError:
-            return os.cpu_count() or 1
-    return count("threads", threads)

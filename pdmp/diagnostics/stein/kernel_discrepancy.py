@@ -7,10 +7,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pdmp.diagnostics.stein.inputs import check_draws, check_threads, check_weights, overflows
+from pdmp.diagnostics.stein.inputs import check_draws, check_weights, overflows
 from pdmp.diagnostics.stein.kernels import SteinKernel
 from pdmp.diagnostics.stein.pairs import Pairs
-from pdmp.native.arguments import one_of
+from pdmp.native.arguments import count, one_of
+from pdmp.native.threads import cpu_count
 
 
 def ksd(
@@ -84,7 +85,8 @@ def ksd(
     if overflows(x, scores):
         return math.inf
     pairs = Pairs(x, scores, kernel, preconditioner)
-    off = 2.0 * float(np.dot(weights, pairs.row_sums(weights, check_threads(threads))))
+    threads = cpu_count() if threads is None else count("threads", threads)
+    off = 2.0 * float(np.dot(weights, pairs.row_sums(weights, threads)))
     if statistic == "v":
         return math.sqrt(max(off + float(np.dot(weights**2, pairs.diagonal)), 0.0))
     return off / float(weights.sum() ** 2 - np.dot(weights, weights))

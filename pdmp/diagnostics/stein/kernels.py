@@ -135,25 +135,13 @@ def median_distance(y):
     return median if median > 0.0 else 1.0
 
 
-def array_profile(kernel):
-    """A function that returns φ, φ' and φ'' of an array of ρ."""
+def array_profile(kernel, rho):
+    """φ and its first three derivatives, of an array of ρ."""
     if isinstance(kernel, GaussianKernel):
-
-        def profile(rho):
-            value = np.exp(-kernel.rate * rho)
-            return value, -kernel.rate * value, kernel.rate**2 * value
-    else:
-
-        def profile(rho):
-            b = kernel.square + rho
-            value = b**kernel.beta
-            return value, kernel.beta * value / b, kernel.beta * (kernel.beta - 1.0) * value / b**2
-
-    return profile
-
-
-def third_derivative(kernel, rho, second):
-    """The third derivative of φ, from its second."""
-    if isinstance(kernel, GaussianKernel):
-        return -kernel.rate * second
-    return (kernel.beta - 2.0) * second / (kernel.square + rho)
+        value = np.exp(-kernel.rate * rho)
+        second = kernel.rate**2 * value
+        return value, -kernel.rate * value, second, -kernel.rate * second
+    b = kernel.square + rho
+    value = b**kernel.beta
+    second = kernel.beta * (kernel.beta - 1.0) * value / b**2
+    return value, kernel.beta * value / b, second, (kernel.beta - 2.0) * second / b

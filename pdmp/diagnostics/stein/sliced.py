@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.diagnostics.stein.adam import maximise
 from pdmp.diagnostics.stein.inputs import check_draws, overflows
-from pdmp.diagnostics.stein.kernels import SteinKernel, array_profile, as_kernel, median_distance, third_derivative
+from pdmp.diagnostics.stein.kernels import SteinKernel, array_profile, as_kernel, median_distance
 from pdmp.diagnostics.stein.pairs import TILE, row_sums_preconditioned, tiled
 from pdmp.native.arguments import one_of
 
@@ -133,8 +133,7 @@ def _slice_gradient(direction, x, s, j, kernel, width):
     u, a = x @ unit / width, unit[j] / width
     delta, apart = u[:, None] - u, s[:, None] - s
     rho = delta * delta
-    _, first, second = array_profile(kernel)(rho)
-    third = third_derivative(kernel, rho, second)
+    _, first, second, third = array_profile(kernel, rho)
     by_delta = 2.0 * delta * first * np.outer(s, s) - 2.0 * a * apart * (first + 2.0 * rho * second)
     by_delta -= a * a * delta * (12.0 * second + 8.0 * rho * third)
     by_a = -2.0 * first * delta * apart - 4.0 * a * first - 8.0 * a * second * rho
