@@ -88,6 +88,8 @@ class FrozenRates(Process):
         self.schedule = as_schedule(step)
         if isinstance(self.schedule, Automatic):
             raise ValueError(f"`step`: {type(self).__name__} has no rule to choose it by; give a number or a schedule.")
+        if self.schedule.exploring:
+            raise ValueError(f"`step`: {type(self).__name__} has no steps that explore; SGLD and SGD have.")
         self.regular = isinstance(self.schedule, Constant)
         super().__init__(self.model.dim, flow=Linear())
 

@@ -266,7 +266,8 @@ def check_words(text: str, environment: Any) -> None:
             if names.count(name) > 1:
                 raise ValueError(f"`formula`: {found.group(1)}(...) is given {name!r} twice.")
         function = getattr(np, found.group(1), None)
-        known = text[: found.start()].endswith("np.") or FUNCTIONS.get(found.group(1)) is function
+        of_numpy = text[: found.start()].endswith("np.") or FUNCTIONS.get(found.group(1)) is function
+        known = function is not None and of_numpy
         most = _most_arguments(function) if known and call else math.inf
         if len(call[1] if call else ()) > most or known and {"out", "where"} & set(names):
             taken, given = min(most, len(call[1]) - 1), ", ".join(call[1])

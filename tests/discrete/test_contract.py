@@ -138,8 +138,10 @@ def test_the_step_of_a_users_sampler_has_the_name_that_it_gives():
 
 def test_a_schedule_that_explores_is_for_those_that_can():
     cyclical = discrete.schedules.cyclical(0.1, 10, exploration=0.5)
-    for make in (discrete.SGHMC, discrete.SGBD, discrete.BADODAB, discrete.ZigZagSplitting):
-        with pytest.raises(ValueError, match=f"^`{make.step_name}`: {make.__name__} has no steps that explore"):
+    held = [discrete.SGHMC, discrete.SGBD, discrete.BADODAB, discrete.ZigZagSplitting]
+    for make in (*held, discrete.SGZZ, discrete.SGBPS):
+        name = getattr(make, "step_name", "step")
+        with pytest.raises(ValueError, match=f"^`{name}`: {make.__name__} has no steps that explore"):
             make(MODEL, cyclical)
     discrete.SGD(MODEL, cyclical)
     discrete.SGLD(MODEL, cyclical)

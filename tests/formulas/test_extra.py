@@ -62,3 +62,12 @@ def test_what_numpy_would_not_compute_with_is_refused(call, count):
     with pytest.raises(ValueError, match=rf"takes {count} of x, (g|0, 1, g|out=g)"):
         pdmp.regression(f"y ~ {call}", table, sample=False)
     assert "np.add(x, g)" in pdmp.regression("y ~ np.add(x, g)", table, sample=False).priors
+
+
+def test_a_function_of_ones_own_may_call_its_arguments_as_numpy_does():
+    def own(x, where=0.0, out=1.0):
+        return out * x + where * x**2
+
+    table = {"x": np.arange(9.0), "y": np.arange(9.0) % 4}
+    fit = pdmp.regression("y ~ own(x, where=3.0, out=2.0)", table, sample=False)
+    assert fit.priors.keys() >= {"own(x, where=3.0, out=2.0)"}

@@ -146,5 +146,7 @@ def test_a_tempered_run_keeps_them():
     model = pdmp.models.LogisticRegression(X, LABELS, SCALES)
     memory = MagicMock()
     memory.counted, memory.trace.used = np.array([3]), np.array([0])
-    kept = TemperedReport().accumulated(MagicMock(model=model, known=[MagicMock()] * 3), SimpleNamespace(memory=memory), 0.0, 1.0)
+    kept = TemperedReport().accumulated(
+        MagicMock(model=model, known=[MagicMock()] * 3), SimpleNamespace(memory=memory), 0.0, 1.0
+    )
     assert kept["rungs/omitted"].tolist() == [model.omitted()] and model.omitted() == pytest.approx(-math.log(math.tau))
