@@ -36,6 +36,7 @@ from pdmp.data.memory import in_words
 from pdmp.data.tables import did_you_mean
 from pdmp.engine import checks, result
 from pdmp.errors import SamplingError
+from pdmp.models.priors import read_prior
 from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native import arguments
 
@@ -450,6 +451,10 @@ def fit(
         list[str] | None,
         typer.Option(metavar="LINK", help="Instead of the family's: log, or sigma=log for another parameter."),
     ] = None,
+    prior: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PRIOR", help='By the names of the summary, such as "age ~ Normal(0, 2.5)".'),
+    ] = None,
     offset: Annotated[str | None, typer.Option(metavar="COLUMN", help="Added to the linear predictor.")] = None,
     exposure: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Of counts: its logarithm is added to the linear predictor.")
@@ -518,7 +523,7 @@ def fit(
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess, "rhat": rhat}
-    found = formulas.regression(asked, file, family, link=_links(link), **options, **columns)
+    found = formulas.regression(asked, file, family, _priors(prior), link=_links(link), **options, **columns)
     _say("")
     summary, inclusion = found.summary(effects), None if chosen is None else found.inclusion()
     if as_json:
@@ -570,6 +575,22 @@ def _links(given):
     if plain and len(named) > 1:
         raise UserError(f"--link {plain[0]}: of several, each names its parameter, such as mu={plain[0]}.")
     return plain[0] if plain else named or None
+
+
+def _priors(given):
+    """Priors as `pdmp.regression` takes them, by name; None without any."""
+    found = {}
+    for text in given or []:
+        name, law = formulas.words.split(text)
+        if not name:
+            raise UserError(f'--prior must name its parameter, such as "age ~ Normal(0, 2.5)", got {text!r}.')
+        if name in found:
+            raise UserError(f"--prior gives {name!r} twice.")
+        try:
+            found[name] = read_prior(law)
+        except ValueError as error:
+            raise UserError(f"--prior {text!r}: {error}") from None
+    return found or None
 
 
 def _to_predict(path, texts, others, file, refuses):

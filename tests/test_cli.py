@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 
 import pdmp
 from pdmp import cli, comparison, data
+from pdmp.models.priors import HalfStudentT, Normal
 from pdmp.native.messages import announce
 from tests.commands import Spy, command, here, small, spies, write_table  # noqa: F401
 from tests.registry import declared, installed  # noqa: F401
@@ -522,6 +523,10 @@ def test_rows_to_predict_have_text_where_the_fit_has(small):
         ("", {}),
         ("--link log", {"link": "log"}),
         ("--select all", {"select": "all"}),
+        (
+            "--prior 'a ~ Normal(0, 2.5)' --prior 'sd(1|g) ~ HalfStudentT(scale=2, degrees=4)'",
+            {"priors": {"a": Normal(0.0, 2.5), "sd(1|g)": HalfStudentT(4.0, 2.0)}},
+        ),
         ("--select 'a, b'", {"select": ["a", "b"]}),
         ("--sampler zigzag", {"sampler": "zigzag"}),
         (
@@ -569,7 +574,7 @@ def test_options_that_may_stand_twice_are_passed_on(small, command, monkeypatch)
     (small / "new.csv").write_text("a\n1\n2\n")
     seen = []
 
-    def regression(formula, file, family, *, link, **options):
+    def regression(formula, file, family, priors, *, link, **options):
         seen.append((formula, link))
         raise cli.UserError("seen")
 
@@ -580,6 +585,40 @@ def test_options_that_may_stand_twice_are_passed_on(small, command, monkeypatch)
         ({"b": "b ~ a", "sigma": "~ a", "y": "~ 1"}, {"mu": "log", "sigma": "log"}),
         ("label | trials(3) ~ a", None),
     ]
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (["Normal(0, 1)"], "--prior must name its parameter, such as \"age ~ Normal(0, 2.5)\", got 'Normal(0, 1)'."),
+        (["a ~ Normal(0, 1)", "a ~ Flat()"], "--prior gives 'a' twice."),
+        (["a ~ Normal(0)"], "--prior 'a ~ Normal(0)': 'Normal(0)' is no Normal(mean, sd) of numbers: "),
+        (["a ~ Normal(0, x)"], "--prior 'a ~ Normal(0, x)': 'Normal(0, x)' is no Normal(mean, sd) of numbers: "),
+        (
+            ["a ~ Cauchy(1)"],
+            "--prior 'a ~ Cauchy(1)': 'Cauchy(1)' is no prior, such as Normal(0, 2.5); there are Normal, ",
+        ),
+        (["a ~ "], "--prior 'a ~ ': '' is no prior, such as Normal(0, 2.5); "),
+        (["a ~ __import__('os').getcwd()"], "is no prior, such as Normal(0, 2.5); "),
+    ],
+)
+def test_priors_that_cannot_be_read(given, says):
+    with pytest.raises(cli.UserError) as error:
+        cli._priors(given)
+    assert says in str(error.value)
+
+
+def test_an_expression_is_fitted_by_the_command(here, command):
+    """Whose parameters need priors."""
+    x = np.linspace(0.0, 4.0, 30)
+    y = 2.0 * np.exp(-0.7 * x) + 0.05 * np.cos(9.0 * x)
+    pandas.DataFrame({"x": x, "y": y}).to_csv(here / "decay.csv", index=False)
+    fit = 'fit "y ~ top * exp(-rate * x)" decay.csv --also "top + rate ~ 1" --ess 40 --rhat 1.5 --seed 1'
+    code, out, _ = command(f'{fit} --prior "top ~ Normal(2, 1)" --prior "rate ~ Normal(1, 1)"')
+    assert code == 0 and "priors: top: Intercept ~ Normal(2, 1), rate: Intercept ~ Normal(1, 1)" in out
+    code, _, err = command(f'{fit} --prior "top ~ Normal(2, 1)"')
+    assert code == 2 and "must have a prior of 'rate'" in err
 
 
 def test_problem_that_needs_an_extra(here, command, monkeypatch):

@@ -16,6 +16,8 @@ A prior is coded for compiled code by its ``kind`` and three numbers (`coded`), 
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import math
 import sys
 from dataclasses import astuple, dataclass, fields, replace
@@ -78,6 +80,31 @@ class Prior:
     def coded(self) -> tuple[int, float, float, float]:
         """Kind and numbers for compiled code."""
         return self.kind, *(*self.fixed, *map(float, astuple(self)), 0.0, 0.0, 0.0)[:3]
+
+
+def read_prior(text: str) -> Prior:
+    """The prior that is written so, as they are printed: ``Normal(0, 2.5)``, ``HalfStudentT(degrees=4, scale=1)``.
+
+    Raises
+    ------
+    ValueError
+        For a law that there is not, or for arguments that are no numbers of it.
+    """
+    found = None
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        found = ast.parse(text.strip(), mode="eval").body
+    laws = {
+        law.__name__: law for law in (Normal, StudentT, Flat, HalfNormal, HalfStudentT, HalfCauchy, Exponential, Gamma)
+    }
+    if not isinstance(found, ast.Call) or not isinstance(found.func, ast.Name) or found.func.id not in laws:
+        raise ValueError(f"{text!r} is no prior, such as Normal(0, 2.5); there are {', '.join(laws)}.")
+    law = laws[found.func.id]
+    try:
+        numbers = [ast.literal_eval(one) for one in found.args]
+        return law(*numbers, **{one.arg: ast.literal_eval(one.value) for one in found.keywords})
+    except (TypeError, ValueError) as error:
+        wanted = ", ".join(field.name for field in fields(law))
+        raise ValueError(f"{text!r} is no {law.__name__}({wanted}) of numbers: {error}") from None
 
 
 @dataclass(frozen=True)
