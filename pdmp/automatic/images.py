@@ -22,6 +22,7 @@ from pdmp.models.regressions.moved_coordinates import natural_of
 MOST = 7  #: images that are looked at
 FEW, LOWEST = 10, 4  #: dimensions up to which two coordinates are changed; points where paths begin, at most
 PLACES = 16  #: draws of a mode that are moved
+RARE = 0.25  #: part of the visits that its mass would give it, from which on a mode is one where chains are
 EVEN = 0.25  #: of their weights, (Σ w)² / Σ w² over their number, from which on these say what the image's mass is
 STEP = 1e-4  #: of the differences by which a change is made linear, in standard deviations
 
@@ -31,26 +32,40 @@ class Image(NamedTuple):
 
     gaussian: Gaussian
     behind: float  #: minus the logarithm of its mass, that of the mode being 1
+    #: Share of the other places of chains that are nearer to images of draws than to these: 0 if no chain is there.
+    visited: float
+
+    @property
+    def is_rare(self) -> bool:
+        """Whether a quarter or less of what it would be if chains were there as often as its mass says."""
+        there = 1.0 / (1.0 + math.exp(min(self.behind, 700.0)))
+        return self.visited < RARE * 2.0 * there * (1.0 - there)
 
 
 def images_of(model: Any, target: Evaluations, learnt: Metric) -> list[Image]:
     """Images of what was learnt, by each of the model's symmetries and by several, one after the other."""
+    from scipy.spatial import cKDTree
+
     here, found = learnt.gaussian, []
-    words = words_of(model, here.centre)
+    chosen = np.linspace(0, len(learnt.visited) - 1, PLACES).astype(int)
+    places = learnt.visited[chosen]
+    words = words_of(model, places[0])  # the mean may be between two modes
     if not words:
         return []
-    places = learnt.visited[np.linspace(0, len(learnt.visited) - 1, PLACES).astype(int)]
+    others = here.standardised(np.delete(np.concatenate([learnt.visited, learnt.points]), chosen, axis=0))
+    from_places = cKDTree(here.standardised(places)).query(others)[0]
     potentials = np.array([target.potential(x) for x in places])
     for word in words:
-        centre = moved(model, here.centre, word)
+        centre, images = moved(model, here.centre, word), np.array([moved(model, x, word) for x in places])
         if here.root.ndim == 1:
-            root = np.array([moved(model, x, word) for x in places]).std(axis=0)
+            root = images.std(axis=0)
         else:
             columns = STEP * here.root.T
             root = np.array([(moved(model, here.centre + c, word) - centre) / STEP for c in columns]).T
-        gains = potentials - [target.potential(moved(model, x, word)) for x in places]
-        if np.all(np.isfinite(root)):
-            found.append(Image(Gaussian(centre, root), behind(gains)))
+        gains = potentials - [target.potential(x) for x in images]
+        if np.all(np.isfinite(root)) and np.all(np.isfinite(images)):
+            nearer = cKDTree(here.standardised(images)).query(others)[0] < from_places
+            found.append(Image(Gaussian(centre, root), behind(gains), float(nearer.mean())))
     return found
 
 

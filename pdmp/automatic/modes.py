@@ -33,7 +33,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.images import images_of, is_near, lookalikes
+from pdmp.automatic.images import RARE, images_of, is_near, lookalikes
 from pdmp.automatic.metric import FIRST_WINDOW, Metric, hamiltonian
 from pdmp.automatic.start import (
     CONVERGED,
@@ -79,8 +79,6 @@ SCALES, FACTOR, DRAWS = 8, 1.5, 32
 GAP = 2.0  #: nats by which the density of the radius falls before it, at least: power tails have no gap
 
 
-#: A mode that chains have hardly been in: a smaller share of their places is there than so much of that of the mass.
-RARE = 0.25
 LOW = 0.1  #: nats of a barrier, of a mode in which one chain starts, at least
 
 
@@ -123,8 +121,9 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
         between = barrier(target, image.gaussian.centre, learnt.gaussian.centre)
         if image.behind > TIE:  # no symmetry of the priors, or one of a part of the likelihood alone
             further.insert(0, image.gaussian.centre)
-        elif between > LOW and not is_visited(image.gaussian, seen):
-            (found if between > BARRIER else near).append(Hidden(image.gaussian, image.behind))
+        elif between > LOW and image.is_rare:
+            hides = between > BARRIER and image.visited == 0.0
+            (found if hides else near).append(Hidden(image.gaussian, image.behind))
     begin = origins(target, starts.centre, learnt.gaussian, rng)
     for k in range(-len(ends) - len(further), PATHS):
         if k < -len(further):

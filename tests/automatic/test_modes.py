@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 import pdmp
 from pdmp.automatic import modes, preparing, start
-from pdmp.automatic.images import lookalikes
+from pdmp.automatic.images import Image, images_of, lookalikes
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.modes import (
     RARE,
@@ -741,3 +741,34 @@ def test_a_path_begins_at_the_other_sign(monkeypatch):
     [mode] = hidden_modes(model, starts, metric, seed()).hidden
     np.testing.assert_allclose(mode.gaussian.centre, [5.0, 0.0], atol=0.05)
     assert mode.behind == pytest.approx(0.3, abs=0.2)
+
+
+@pytest.mark.parametrize("there, is_said", [(0, "hidden"), (3, "near"), (25, ""), (50, ""), (75, "")])
+def test_an_image_where_chains_are_is_no_other_mode(there, is_said, monkeypatch):
+    """`there` of 100 places are in it; the mean that was learnt is between the two."""
+    monkeypatch.setattr(modes, "PATHS", 0)
+    monkeypatch.setattr(modes, "lookalikes", lambda *_: [])
+    monkeypatch.setattr(modes, "dips", lambda *_: [])
+    monkeypatch.setattr(modes, "beyond", lambda target, learnt, seen, rng: (None, seen))
+    model, starts, _ = _with_image(0.0)
+    centres = np.repeat([[-5.0, 0.0], [5.0, 0.0]], [100 - there, there], axis=0)
+    visited = rng(5).permutation(centres + rng(2).standard_normal((100, 2)))
+    mean, root = visited.mean(axis=0), np.diag(visited.std(axis=0))
+    case = learnt(mean, root, visited, visited[:4])
+    starts = starts._replace(paths=starts.paths[:1])
+    hidden, near, _ = hidden_modes(model, starts, case, seed())
+    assert len(hidden) == (is_said == "hidden") and bool(near) == (is_said == "near")
+    image, share = images_of(model, Evaluations(model), case)[0], 0.01 * there
+    assert image.visited == pytest.approx(2.0 * share * (1.0 - share), abs=0.1)
+    assert image.is_rare == (there <= 3)
+
+
+def test_how_often_a_mode_of_less_mass_is_visited():
+    """A quarter of 2 s (1 - s), with s its share of the mass."""
+    gaussian = Gaussian(np.zeros(1), np.ones(1))
+    for behind in (-2.0, 0.0, 1.0, 3.0):
+        share = 1.0 / (1.0 + math.exp(behind))
+        for factor in (0.9, 1.1):
+            assert Image(gaussian, behind, factor * 0.5 * share * (1.0 - share)).is_rare == (
+                factor < 1.0 or share < 1e-9
+            )

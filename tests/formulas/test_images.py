@@ -116,7 +116,7 @@ def learnt_at(model, root=0.05):
     """What a warm-up learns of the positive mode."""
     mode, rng = model.mode(np.full(1, 2.0)), np.random.default_rng(1)
     visited = mode + root * rng.normal(size=(64, 1))
-    return SimpleNamespace(gaussian=Gaussian(mode, np.full((1, 1), root)), visited=visited)
+    return SimpleNamespace(gaussian=Gaussian(mode, np.full((1, 1), root)), visited=visited, points=visited[:4])
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.2])
@@ -129,3 +129,4 @@ def test_the_mass_of_an_image_is_by_the_priors(mean):
     places = model.constrain(learnt.visited[np.linspace(0, 63, 16).astype(int)])["b: Intercept"]
     assert image.behind == pytest.approx(-math.log(np.mean(np.exp(-2.0 * mean * places))), abs=1e-9)
     assert np.abs(image.gaussian.root) == pytest.approx(learnt.gaussian.root, rel=1e-6)
+    assert image.visited == 0.0 and image.is_rare
