@@ -1422,6 +1422,9 @@ def test_rates_of_single_coordinates_are_compared_too(thinning):
     process = _rated(pdmp.ZigZag, text)(logistic)
     assert process.clocks == 1
     assert len(_said_of_rates(process, [0.3, 0.2])) == 1
+    whole = "state.v * state.memory.gradient|positive_part(s[0]) + positive_part(s[1]) + 9.0"
+    process = _rated(pdmp.ZigZag, whole)(logistic, refresh_rate=[0.0, 9.0])  # of the second alone
+    assert process.clocks == 1 and _said_of_rates(process, [0.3, 0.2]) == []
     gaussian = pdmp.models.Gaussian([1.0, -1.0], precision=[[4.0, 1.0], [1.0, 2.0]])
     for rate, wrong in (("positive_part(s)", 0), ("0.5 * positive_part(s) if i == 1 else positive_part(s)", 1)):
         one = _rated(pdmp.ZigZag, text.partition("|")[0] + "|" + rate)(gaussian)

@@ -644,6 +644,17 @@ def test_effects_of_a_new_group_are_drawn_with_their_correlation():
     assert link[:, 0].std() == pytest.approx(sds[1], rel=0.06) and link[:, 1].std() < 1e-9
 
 
+def test_correlated_effects_of_a_new_group_behind_others():
+    """Those of h come first, of groups that are known."""
+    data = table(family_of("gamma"))
+    fit, natural = fitted("y ~ x + (1 | h) + (0 + w | h) + (1 + x | g)", "gamma", data)
+    assert [g.name for g in fit.groups] == ["1|h", "w|h", "1|g", "x|g"]
+    link = fit.predict(pandas.DataFrame(NEW | {"g": ["new", "t"]}), draws=4_000, kind="link", unseen="draw", seed=2)
+    a, b, r, x = natural["sd(g)"], natural["sd(x|g)"], natural["cor(1, x|g)"], NEW["x"][0]
+    assert link[:, 0].std() == pytest.approx(math.sqrt(a * a + x * x * b * b + 2.0 * r * a * b * x), rel=0.06)
+    assert abs(r) > 0.1 and link[:, 1].std() < 1e-9
+
+
 def test_drawn_responses_are_not_set_beside_censored_ones():
     """When a drawn one would have been censored is not known; of other responses beside something they are."""
     data = table(FAMILIES["weibull"])

@@ -83,6 +83,10 @@ def test_an_image_has_the_same_likelihood_elsewhere(what):
         assert len(spreads) == 2
         for name in spreads:
             assert fit.model.constrain(found[0])[name] == pytest.approx(fit.model.constrain(x)[name])
+    if what == "groups and columns":
+        before, after = fit.model.constrain(x), fit.model.constrain(found[0])
+        for name, other in (("sd(g)", "mu2: sd(g)"), ("mu2: sd(g)", "sd(g)"), ("mu2: sd(z|g)", "sd(z|g)")):
+            assert after[name] == pytest.approx(before[other]) and before[name] != pytest.approx(before[other], rel=0.1)
 
 
 def test_what_one_of_two_components_alone_has_is_0_in_the_other():
@@ -102,6 +106,36 @@ def test_models_without_symmetries_have_no_images():
     fit = pdmp.regression("y ~ x + (1 | g)", table(), sample=False, seed=1)
     assert words_of(fit.model, fit.model.initial) == []
     assert words_of(pdmp.models.Gaussian(np.zeros(2), np.eye(2)), np.zeros(2)) == []
+
+
+def turned(*matrices):
+    """A model of which only its symmetries are known, all linear."""
+    return SimpleNamespace(images=lambda x: [m @ x for m in matrices])
+
+
+QUARTER, MIRROR = np.array([[0.0, -1.0], [1.0, 0.0]]), np.diag([-1.0, 1.0])
+
+
+def test_all_seven_images_by_the_symmetries_of_a_square():
+    """The first of a word comes first; and of more images than seven there are seven."""
+    model, x = turned(QUARTER, MIRROR), np.array([1.0, 3.0])
+    words = words_of(model, x)
+    assert words == [(0,), (1,), (0, 0), (0, 1), (1, 0), (0, 0, 0), (0, 0, 1)]
+    found = [tuple(moved(model, x, word).tolist()) for word in words]
+    assert found == [(-3, 1), (-1, 3), (-1, -3), (3, 1), (-3, -1), (3, -1), (1, -3)]
+    signs = [np.diag(np.where(np.arange(4) == k, -1.0, 1.0)) for k in range(4)]
+    assert len(words_of(turned(*signs), np.arange(1.0, 5.0))) == 7
+
+
+def test_the_shape_of_an_image():
+    """Directions are turned; above the dimensions of matrices the widths are those of the places that were moved."""
+    visited = np.random.default_rng(3).normal(size=(16, 2)) * [0.5, 3.0] + [4.0, 9.0]
+    target = SimpleNamespace(potential=lambda x: 0.0)
+    root = np.array([[0.5, 0.0], [1.5, 2.0]])
+    for own, wanted in ((root, QUARTER @ root), (np.ones(2), visited.std(axis=0)[::-1])):
+        learnt = SimpleNamespace(gaussian=Gaussian(visited[0], own), visited=visited)
+        image, *_ = images_of(turned(QUARTER), target, learnt)
+        np.testing.assert_allclose(image.gaussian.root, wanted, atol=1e-9)  # of differences over 1e-4
 
 
 def mirrored(low, high, n=30, **options):

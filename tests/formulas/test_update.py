@@ -240,6 +240,16 @@ def test_the_law_of_other_families_is_that_of_all_rows(formula, family, options)
     np.testing.assert_array_equal(model.observed[0].further, whole.model.observed[0].further)
 
 
+def test_components_can_be_exchanged_after_an_update():
+    t = table()
+    fit, origin = unsampled({"y": "y ~ 1", "mu2": "~ 1"}, t[:FIRST], "mixture_gaussian")
+    model = general.extended_model(origin, fit, t[FIRST:])[0]["model"]
+    x = model.initial + 0.1 * np.arange(model.dim)
+    (image,) = model.images(x)
+    assert np.abs(image - x).max() > 0.05
+    np.testing.assert_allclose(model.pointwise_log_likelihood(image), model.pointwise_log_likelihood(x), rtol=1e-8)
+
+
 def test_rows_in_two_steps_are_those_in_one():
     """Bitwise, but for the order of groups that both bring."""
     t = table()

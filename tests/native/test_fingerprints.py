@@ -16,6 +16,7 @@ import pytest
 from llvmlite import ir
 from numba.core import datamodel, extending, imputils
 from numba.core.typing import templates
+from scipy import spatial
 
 import pdmp
 from pdmp.engine import scheduler
@@ -429,6 +430,20 @@ def test_what_a_call_makes_of_another_type_is_changed():
     found = fingerprint([f], without=changing)
     state["memo"] = {"x": 1.0}
     assert fingerprint([f], without=changing) == found
+
+
+def test_what_is_written_into_a_tree_of_scipy_is_changed():
+    """Of which no two have the same hash, as it has addresses."""
+    points = np.arange(60.0).reshape(20, 3)
+    tree = spatial.cKDTree(points)  # which does not copy them
+
+    def f(x):
+        return tree.query(x)
+
+    before = fingerprints.kept(f)
+    assert fingerprint([f]).startswith(UNIQUE) and not fingerprints.changed(before, fingerprints.kept(f))
+    points[0, 0] = 3.0
+    assert fingerprints.changed(before, fingerprints.kept(f))
 
 
 def test_helpers_in_other_files_are_followed(monkeypatch):
