@@ -470,10 +470,9 @@ def tied(
         design = designs.get(f"mu{k}")
         columns = [y if offset is None or k != "1" else y - offset]
         if design is not None:
-            columns += [
-                *design.X.T,
-                *(own for g in design.groups for own in (np.broadcast_to(g.level, len(y)), g.value)),
-            ]
+            # Of a smooth the levels are those of each row, and values a row of its basis.
+            own = [part for g in design.groups for part in (g.level, g.value) if len(part) == len(y)]
+            columns += [*design.X.T, *(column for part in own for column in part.reshape(len(y), -1).T)]
         _, first, which = np.unique(np.column_stack(columns), axis=0, return_index=True, return_inverse=True)
         weights = np.bincount(which.reshape(-1), weight)
         most, least = int(np.argmax(weights)), getattr(prior, "shape", 1.0) + 1.0

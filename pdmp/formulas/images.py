@@ -49,10 +49,8 @@ class Symmetry(NamedTuple):
                     taken = natural.get(other.prefix + own.removeprefix(one.prefix))
                     fits = taken is not None and np.shape(taken) == np.shape(natural[own])
                     found[own] = taken if fits else 0.0 * natural[own]
-                for g in one.groups:
-                    found[one.prefix + g.sd_name] = natural.get(
-                        other.prefix + g.sd_name, natural[one.prefix + g.sd_name]
-                    )
+                for own in laws(one):
+                    found[own] = natural.get(other.prefix + own.removeprefix(one.prefix), natural[own])
             elif a not in predictors and b not in predictors:
                 found[a] = natural[b]
         return found
@@ -62,6 +60,13 @@ def located(predictor: Predictor) -> list[str]:
     """Natural parameters that change their sign with a linear predictor: coefficients, and effects of groups."""
     signed = [g.sd_name for g in predictor.groups if g.warp is not None and g.warp.is_monotonic]
     return [predictor.prefix + name for name in (*predictor.columns, *signed, *(g.name for g in predictor.groups))]
+
+
+def laws(predictor: Predictor) -> list[str]:
+    """Natural parameters of the laws of effects: standard deviations, length scales and correlations."""
+    lengths = [g.warp.length for g in predictor.groups if g.warp is not None and g.warp.length]
+    own = [predictor.prefix + name for name in (*(g.sd_name for g in predictor.groups), *lengths)]
+    return own + [name for one in predictor.sets if one.width > 1 for name in one.correlation_names]
 
 
 def of_mixture(family: Family) -> Symmetry:

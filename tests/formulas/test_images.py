@@ -44,6 +44,7 @@ CASES = {
         {},
         1,
     ),
+    "curves": ({"y": "y ~ s(x, k=5) + gp(z)", "mu2": "~ s(x, k=5) + gp(z)"}, "mixture_gaussian", {}, 1),
     "a factor model": ({"y": "y ~ b * c + square(c)", "b": "~ 1 + (1 | h)", "c": "~ 1 + (1 | g)"}, "gaussian", {}, 1),
     "two that are alike": ({"y": "y ~ b * c", "b": "~ x", "c": "~ x"}, "gaussian", {}, 3),
     "a curve": ({"y": "y ~ square(b) + c", "b": "~ s(x, k=4) + mo(h)", "c": "~ z"}, "gaussian", {}, 1),
@@ -83,9 +84,14 @@ def test_an_image_has_the_same_likelihood_elsewhere(what):
         assert len(spreads) == 2
         for name in spreads:
             assert fit.model.constrain(found[0])[name] == pytest.approx(fit.model.constrain(x)[name])
+    if what == "curves":
+        before, after = fit.model.constrain(x), fit.model.constrain(found[0])
+        lengths = [name for name in before if name.startswith("length")]
+        assert lengths and all(after[name] == pytest.approx(before[f"mu2: {name}"]) for name in lengths)
     if what == "groups and columns":
         before, after = fit.model.constrain(x), fit.model.constrain(found[0])
-        for name, other in (("sd(g)", "mu2: sd(g)"), ("mu2: sd(g)", "sd(g)"), ("mu2: sd(z|g)", "sd(z|g)")):
+        exchanged = [("sd(g)", "mu2: sd(g)"), ("mu2: sd(g)", "sd(g)"), ("mu2: sd(z|g)", "sd(z|g)")]
+        for name, other in (*exchanged, ("mu2: cor(1, z|g)", "cor(1, z|g)")):
             assert after[name] == pytest.approx(before[other]) and before[name] != pytest.approx(before[other], rel=0.1)
 
 
@@ -133,7 +139,7 @@ def test_the_shape_of_an_image():
     target = SimpleNamespace(potential=lambda x: 0.0)
     root = np.array([[0.5, 0.0], [1.5, 2.0]])
     for own, wanted in ((root, QUARTER @ root), (np.ones(2), visited.std(axis=0)[::-1])):
-        learnt = SimpleNamespace(gaussian=Gaussian(visited[0], own), visited=visited)
+        learnt = SimpleNamespace(gaussian=Gaussian(visited[0], own), visited=visited, points=visited[:1])
         image, *_ = images_of(turned(QUARTER), target, learnt)
         np.testing.assert_allclose(image.gaussian.root, wanted, atol=1e-9)  # of differences over 1e-4
 
