@@ -381,11 +381,6 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
             f"{_some(names, still)} never moved: the step may be too large for any proposal to be accepted, or the "
             "run too short."
         )
-    if int(run.events.sum()) < d:
-        found.append(
-            f"{int(run.events.sum()):,} events in {d:,} dimensions: too few for covariances and Stein "
-            "discrepancies; run longer."
-        )
     found += _no_density(run, names, rhat)
     if apart.any():
         k = int(np.argmax(np.where(apart, rhat, -np.inf)))

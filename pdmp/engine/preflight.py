@@ -462,7 +462,12 @@ def rehearse(process, chain):
     if found is not None:
         raise TypeError(found)
     _check_proposals(process, chain)
-    _check_rates(process, chain)
+    for part in users_parts(process):  # the process itself, or one within walls or with frozen coordinates
+        if part is process:
+            _check_rates(process, chain)
+        elif isinstance(part, Process):
+            x, seed = np.array(chain.first), np.random.SeedSequence(0)
+            _check_rates(part, type(chain)(part, 0, x, seed, budget=chain.budget, warmup=0.0, store="moments"))
 
 
 def written_to(process, before):

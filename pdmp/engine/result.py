@@ -311,6 +311,11 @@ class Run:
         ------
         ValueError
             If there is no skeleton, and the products were not integrated during the run (``covariance=True``).
+
+        Warns
+        -----
+        UserWarning
+            If there are fewer events than dimensions, so that the matrix is singular but for what segments add.
         """
         check_size(f"the covariance in {self.dim:,} dimensions", 8.0 * (self.dim * len(self.copies)) ** 2)
         used, mean = with_path(self), np.tile(self.mean(), len(self.copies))
@@ -330,6 +335,8 @@ class Run:
                 total = total + cross + mixed + mixed.T + np.outer(shift, shift) * r.length
             else:
                 total = total + self.trajectories[i].whole.products(mean, r.warmup, r.end)
+        if (events := int(self.events.sum())) < self.dim:
+            warn(f"{events:,} events in {self.dim:,} dimensions are too few for a covariance: run longer.")
         total = total / sum(r.length for r in used)
         d = self.dim
         return sum(w * total[c * d : (c + 1) * d, c * d : (c + 1) * d] for c, w in enumerate(self.copies))

@@ -1434,6 +1434,15 @@ def test_rates_of_single_coordinates_are_compared_too(thinning):
 
 
 @plain_only
+@pytest.mark.parametrize("around", [lambda p: pdmp.Bounded(p, lower=-9.0), lambda p: pdmp.Sticky(p, kappa=1.0)])
+def test_rates_of_a_process_within_another_are_compared_too(around):
+    logistic = pdmp.models.LogisticRegression(np.eye(6, 2) + 0.3, [0, 1, 0, 1, 1, 0])
+    for factor in (0.9, 1.0):
+        process = around(_rated(pdmp.ZigZag, f"{factor}|s * pdmp.ZigZag.rate(self, state, i, now, rng)")(logistic))
+        assert len(_said_of_rates(process, [0.3, 0.2])) == (factor < 1.0)
+
+
+@plain_only
 def test_rates_beside_a_jump_of_ones_own_are_left_alone():
     rated = _rated(pdmp.BPS, "state.v @ state.memory.gradient|0.6 * positive_part(s)")
 

@@ -1088,3 +1088,15 @@ def test_names_that_moved_say_where():
         assert not hasattr(run, name) and (
             not now.startswith("pdmp.") or hasattr(pdmp.diagnostics, now[17:].split("(")[0])
         )
+
+
+def test_a_covariance_from_fewer_events_than_dimensions_is_warned_of():
+    """Where it is asked for: who reads means of many effects has not asked."""
+    model = pdmp.models.Gaussian(np.zeros(30), np.ones(30))
+    few, more = (pdmp.sample(pdmp.BPS(model), events=events, chains=2, seed=1) for events in (14, 15))
+    assert not any("covariance" in text for text in few.summary().warnings)
+    with pytest.warns(UserWarning, match="^28 events in 30 dimensions are too few for a covariance: run longer"):
+        assert few.cov().shape == (30, 30)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        more.cov()
