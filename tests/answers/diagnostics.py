@@ -706,8 +706,6 @@ SAID = {
     "still": {"sd": [1.0, 0.0, 1.0, 0.0, 0.0, 0.0], "ess": [1e4, *[math.nan] * 5]},
     "short": {"ess": [1e4, math.nan, 1e4, 0.003, 1e4, 1e4]},
     "no errors": {"ess": [1e4, 1e4, math.nan, 1e4, 1e4, 1e4]},
-    "few events": {"events": (2, 3)},
-    "as many events": {"events": (3, 3)},
     "negative": {"sd": [1.0, 1.0, math.nan, 1.0, math.nan, 1.0]},
     **{f"temperature {t}": {"stats": {"mean_kinetic_temperature": t}} for t in (0.4, 0.5, 0.6, 1.9, 2.0, math.nan)},
     "told before": {"info": {"cautions": ["c 1."], "doubts": ["d 2"], "wrong_gradient": ["w 3."]}},
