@@ -1475,3 +1475,24 @@ def test_a_class_without_the_name_of_a_module():
     assert run.events.sum() >= 40
     with pytest.raises(ValueError, match="dim"):
         names["Target"](dim=-1)
+
+
+def test_the_method_of_a_base_is_called_by_a_name_of_its_own():
+    class Based(pdmp.ZigZag):
+        base_rate = pdmp.ZigZag.rate
+
+        @pdmp.compiled
+        def rate(self, state, i, now, rng):
+            return self.base_rate(state, i, now, rng)
+
+    class Super(pdmp.ZigZag):
+        @pdmp.compiled
+        def rate(self, state, i, now, rng):
+            return super().rate(state, i, now, rng)
+
+    one, other = (pdmp.sample(kind(TARGET), events=60, seed=1) for kind in (Based, pdmp.ZigZag))
+    np.testing.assert_array_equal(one.mean(), other.mean())
+    with pytest.raises(
+        TypeError, match=r"^`rate` of Super calls super\(\), .*`base_rate = ZigZag.rate`, and call `self.b"
+    ):
+        pdmp.sample(Super(TARGET), events=60, seed=1)
