@@ -332,10 +332,11 @@ def _check_names(where, owner, name, method):
         else:
             if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 if step.argval == "super" and "super" not in method.__globals__:
+                    base = f"base_{name}"
                     raise TypeError(
-                        f"{where} calls super(), which compiled methods do not have: keep that of the base under a "
-                        f"name of its own in the class, `base_{name} = {type(owner).__mro__[1].__name__}.{name}`, and call "
-                        f"`self.base_{name}(...)`."
+                        f"{where} calls super(), which compiled methods do not have: keep the one of the base under a "
+                        f"name of its own in the class, `{base} = {type(owner).__mro__[1].__name__}.{name}`, and call "
+                        f"`self.{base}(...)`."
                     )
                 if step.argval not in method.__globals__ and not hasattr(builtins, step.argval):
                     raise TypeError(f"{where} uses the name `{step.argval}`, which does not exist.")
