@@ -34,6 +34,7 @@ from pdmp.models.regressions.logistic import LogisticRegression
 from pdmp.native.ahead import Ahead
 from pdmp.native.arguments import count, positive, refuse_unreal, seed_number, told
 from pdmp.native.messages import announcing
+from pdmp.native.representation import in_columns
 from pdmp.process import DATA, EVENTS, VIOLATIONS, Process
 from pdmp.processes import BPS, HMC
 
@@ -543,12 +544,8 @@ class Comparison:
     def __repr__(self):
         lines = self.cells()
         left = {k for k, heading in enumerate(lines[0]) if heading in ("sampler", "verdict", "setting")}
-        widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
-        text = [self.title] if self.title else []
-        for line in lines:
-            cells = [c.ljust(w) if k in left else c.rjust(w) for k, (c, w) in enumerate(zip(line, widths, strict=True))]
-            text.append("  ".join(cells).rstrip())
-        return "\n".join([*text, *self.verdict_lines(), *self.notes])
+        title = [self.title] if self.title else []
+        return "\n".join([*title, *in_columns(lines, left), *self.verdict_lines(), *self.notes])
 
     def ranked(self) -> list[dict]:
         """The rows by verdict, the fine ones first and those that failed last, and by their mean errors."""

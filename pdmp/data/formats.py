@@ -11,7 +11,6 @@ import os
 import pathlib
 import re
 import zlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -418,13 +417,6 @@ def listed(items, most=12):
     items = list(items)
     text = ", ".join(map(repr, items[:most]))
     return text if len(items) <= most else f"{text}, … ({len(items)} in all)"
-
-
-def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """The lines of a table of text, whose first columns are to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    put = [str.ljust if k < left else str.rjust for k in range(len(widths))]
-    return ["  ".join(to(cell, w) for to, cell, w in zip(put, row, widths, strict=True)).rstrip() for row in rows]
 
 
 def same_rows(**given: object) -> None:

@@ -20,7 +20,7 @@ from pdmp.diagnostics.effective_size import as_draws
 from pdmp.diagnostics.estimates import STRETCHES, Estimate, jackknife
 from pdmp.errors import warn
 from pdmp.native.arguments import positive, refuse_unreal
-from pdmp.native.representation import aligned
+from pdmp.native.representation import in_columns
 
 MMD_DRAWS = 2_000  #: most draws of each side, because it takes all pairs
 
@@ -288,7 +288,7 @@ class ErrorTable:
         table = [["", *measures]]
         for label, row in self.rows.items():
             table.append([label, *(str(row[m]) + (" *" if label in best[m] else "  ") for m in measures)])
-        lines = aligned(table, left=range(len(table[0])))
+        lines = in_columns(table, left=range(len(table[0])))
         return "\n".join([*lines, "* the smallest, or within three standard errors of the difference from it"])
 
 

@@ -16,7 +16,7 @@ from pdmp.diagnostics.tails import AGREEMENT, RAYS, TAILS, heavy_tails
 from pdmp.diagnostics.variable_selection import changes
 from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
-from pdmp.native.representation import aligned
+from pdmp.native.representation import in_columns
 
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
 #: Configurational temperature, divided by the one that is meant, above which a summary warns if its error allows.
@@ -129,7 +129,7 @@ class Summary:
 
     def __repr__(self):
         table = self._table()
-        lines = aligned(table, left=[0])
+        lines = in_columns(table, left=[0])
         if len(table) - 1 < len(self.rows):
             lines.append(f"… and {len(self.rows) - len(table) + 1} more")
         if self.note:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pdmp.data.formats import aligned
 from pdmp.formulas.table import import_pandas
+from pdmp.native.representation import in_columns
 
 
 def check_probability(probability: float) -> float:
@@ -85,7 +85,7 @@ class Estimates:
 
     def __repr__(self) -> str:
         columns = [[name, *map(shown, list(values)[: self.SHOWN])] for name, values in self._columns().items()]
-        lines = aligned(list(zip(*columns, strict=True)), left=len(self.keys))
+        lines = in_columns(list(zip(*columns, strict=True)), left=range(len(self.keys)))
         if len(self) > self.SHOWN:
             lines.append(f"… and {len(self) - self.SHOWN:,} more")
         lines += [self.note] if self.note else []

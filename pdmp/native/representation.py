@@ -105,7 +105,7 @@ def short(value) -> str:
     return text if len(text) <= SHORT_TEXT or hasattr(type(value), "native") else f"{text[: SHORT_TEXT - 1]}…"
 
 
-def aligned(rows: Sequence[Sequence[str]], left: Container[int]) -> list[str]:
+def in_columns(rows: Sequence[Sequence[str]], left: Container[int] = ()) -> list[str]:
     """Rows of cells as lines of columns: the cells of those in `left` begin together, of the others they end so."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = []

@@ -35,7 +35,7 @@ from pdmp.errors import SamplingError, silenced
 from pdmp.models.base import Model
 from pdmp.native.arguments import count, number, one_of, seed_number
 from pdmp.native.fingerprints import UNIQUE
-from pdmp.native.representation import aligned
+from pdmp.native.representation import in_columns
 from pdmp.native.threads import cpu_count, thread_pool
 from pdmp.process import EVENTS, Process
 from pdmp.tuning.halving import Played, schedule, successive_halving
@@ -99,7 +99,7 @@ class Tuning:
             values = [_short(row[name]) for name in names]
             rows.append([str(row["round"] + 1), *values, f"{row['spent']:.4g}", f"{row['score']:.4g}", end])
         best = ", ".join(f"{name}={_short(value)}" for name, value in self.best.items())
-        return "\n".join([*aligned(rows, left=range(len(rows[0]))), f"best: {best}"])
+        return "\n".join([*in_columns(rows, left=range(len(rows[0]))), f"best: {best}"])
 
 
 def _short(value):

@@ -22,6 +22,7 @@ from pdmp.engine.result import Run
 from pdmp.errors import warn
 from pdmp.interfaces.report import Report
 from pdmp.models.base import Model
+from pdmp.native.representation import in_columns
 
 #: Restarts of all chains together below which shares are not known; and of the shares, U and tails the effective draws
 #: below which a run says so that was asked for none.
@@ -72,8 +73,7 @@ class Modes(tuple):
             rows.append(
                 [f"mode {k}", f"{mode.share:.3f}", f"{mode.error:.3f}", *(f"{m:.3g} ± {s:.2g}" for m, s in places)]
             )
-        widths = [max(len(row[j]) for row in rows) for j in range(len(rows[0]))]
-        lines = ["  ".join(cell.rjust(w) for cell, w in zip(row, widths, strict=True)) for row in rows]
+        lines = in_columns(rows)
         more = len(self.names) - self.SHOWN
         lines += [f"… and {more} more coordinates"] if more > 0 else []
         if not math.isnan(self.narrowest):
