@@ -443,8 +443,9 @@ class Coding:
 
     def images(self, x: np.ndarray) -> list[np.ndarray]:
         """Points that the likelihood does not tell from x (dim,), one for each of its symmetries."""
-        natural = self.constrain(x)
-        return [self.unconstrained(one.image(self, natural)) for one in self.symmetries]
+        with np.errstate(all="ignore"):  # an image need not be finite far out
+            natural = self.constrain(x)
+            return [self.unconstrained(one.image(self, natural)) for one in self.symmetries]
 
     def own(self, observed: Observed, draws: np.ndarray) -> list[np.ndarray]:
         """Functionals of the model's rows, (S, n) each, of draws (S, dim), as `Family.inverse` takes them."""

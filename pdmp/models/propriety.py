@@ -322,6 +322,12 @@ def _blocks(model, used):
             yield name, block
 
 
+def _first_of_each(model):
+    """Coordinates, the first one of each variable, then the second ones, …: a spread may stand behind many effects."""
+    blocks = [np.flatnonzero(block) for _, block in _blocks(model, np.ones(model.dim, bool))]
+    return [int(j) for part in itertools.zip_longest(*blocks) for j in part if j is not None]
+
+
 def _direction(search, block):
     """A random one along the coordinates of a block."""
     return np.where(block, search.rng.choice([-1.0, 1.0], search.dim) * search.rng.uniform(0.3, 1.0, search.dim), 0.0)
@@ -343,7 +349,7 @@ def _falls_to_one_side(data, whole, steep=False):
     If `steep`, only where U goes up on the other side incomparably faster, as the square does beside -log σ.
     """
     names = data.names()
-    for j in range(min(data.dim, COORDINATES, TERMS // (20 * max(data.model.n_data, 1)))):
+    for j in _first_of_each(data.model)[: min(COORDINATES, TERMS // (20 * max(data.model.n_data, 1)))]:
         for side in (1.0, -1.0):
             v = side * (np.arange(data.dim) == j)
             if not all(_falls_from_all(search, v, LINEAR) for search in (data, whole)) or _is_straight(whole, v != 0.0):

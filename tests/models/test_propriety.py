@@ -737,11 +737,15 @@ def test_rows_of_terms_with_the_wrong_sign_are_asked_about():
     )
 
 
-def test_terms_without_data_with_the_wrong_sign_are_asked_about():
-    """In a prior of effects, minus log tau or minus the squares; a product beside squares or a Jacobian is right."""
+@pytest.mark.parametrize("groups", [6, 15])
+def test_terms_without_data_with_the_wrong_sign_are_asked_about(groups):
+    """In a prior of effects, minus log tau or minus the squares; a product beside squares or a Jacobian is right.
+
+    Of more effects than coordinates that are looked at, log tau stands behind them.
+    """
     rng, n = np.random.default_rng(4), 60
-    p, X = pdmp.Parameters(b=2, u=6, log_tau=1), rng.normal(size=(n, 2))
-    y, g, own = rng.normal(size=n), np.arange(n) % 6, np.arange(6)
+    p, X = pdmp.Parameters(b=2, u=groups, log_tau=1), rng.normal(size=(n, 2))
+    y, g, own = rng.normal(size=n), np.arange(n) % groups, np.arange(groups)
     normal = pdmp.terms(lambda y, m: 50.0 * (y - m) ** 2, [y], [X @ p.b + p.u[g]])
 
     def found(*rows):
