@@ -523,7 +523,7 @@ def fit(
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess, "rhat": rhat}
-    found = formulas.regression(asked, file, family, _priors(prior), link=_links(link), **options, **columns)
+    found = formulas.regression(asked, file, family, priors=_priors(prior), link=_links(link), **options, **columns)
     _say("")
     summary, inclusion = found.summary(effects), None if chosen is None else found.inclusion()
     if as_json:

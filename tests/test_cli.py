@@ -523,10 +523,6 @@ def test_rows_to_predict_have_text_where_the_fit_has(small):
         ("", {}),
         ("--link log", {"link": "log"}),
         ("--select all", {"select": "all"}),
-        (
-            "--prior 'a ~ Normal(0, 2.5)' --prior 'sd(1|g) ~ HalfStudentT(scale=2, degrees=4)'",
-            {"priors": {"a": Normal(0.0, 2.5), "sd(1|g)": HalfStudentT(4.0, 2.0)}},
-        ),
         ("--select 'a, b'", {"select": ["a", "b"]}),
         ("--sampler zigzag", {"sampler": "zigzag"}),
         (
@@ -535,6 +531,10 @@ def test_rows_to_predict_have_text_where_the_fit_has(small):
                 **{"family": "gamma", "offset": "a", "exposure": "b", "weights": "label"},
                 **{"ess": 9.0, "rhat": 1.5, "chains": 2, "seed": 1},
             },
+        ),
+        (
+            "--prior 'a ~ Normal(0, 2.5)' --prior 'sd(1|g) ~ HalfStudentT(scale=2, degrees=4)'",
+            {"priors": {"a": Normal(0.0, 2.5), "sd(1|g)": HalfStudentT(4.0, 2.0)}},
         ),
     ],
 )

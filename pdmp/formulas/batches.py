@@ -97,6 +97,7 @@ def _read(source, described, kind, roles, environment, files, place):
             f"`formula`: the column {name!r} is a category of numbers in {source.what}, and would be read as numbers: "
             f"write C({name}) for a category."
         )
+    order = [name for name in sources.reordered(source.parts[0], used) if name in described.names]
     groupings = [
         [name for component in term.factor.components for name in sorted(component.var_names)]
         for term in described.model.group_terms
@@ -118,6 +119,7 @@ def _read(source, described, kind, roles, environment, files, place):
     design, y_of, said = recipe.coding
     _check_by_rows(design, y_of, some)
     notes += [said] if said else []
+    notes += [f"levels of {name} are in the order of the alphabet, not in that of {source.what}" for name in order]
 
     rows = Rows(files, place, n, len(design.columns), len(design.groups))
     files.create("coded", (n, rows.width))

@@ -205,7 +205,17 @@ def batches(part: Any, names: list[str], types: Mapping[str, str] | None = None)
         raise ValueError(f"`data`: {str(part)!r} cannot be read: {one_line(error)}") from None
 
 
-def _tables(part, names, types):
+def reordered(part: Any, names: list[str]) -> list[str]:
+    """Columns of ordered categories in another order than that of the alphabet, which batches do not keep."""
+    if isinstance(part, (str, os.PathLike)) and not is_parquet(part):
+        return []
+    table = next(_tables(part, names), None)
+    kept = [] if table is None else [name for name in names if getattr(table[name].dtype, "ordered", False)]
+    levels = {name: list(map(str, table[name].cat.categories)) for name in kept}
+    return [name for name in kept if levels[name] != sorted(levels[name])]
+
+
+def _tables(part, names, types=None):
     if isinstance(part, import_pandas().DataFrame):
         for first in range(0, len(part), BATCH):
             yield part.iloc[first : first + BATCH][names]

@@ -284,6 +284,7 @@ LAW = r"the draws of {} have not the law of {}: the mean of {} is {}, with an er
         ),
     ],
 )
+@pytest.mark.filterwarnings("ignore:`rate` of Slack does not belong to its jump")
 def test_a_process_of_the_users_whose_law_is_another_is_said(make, what, value, tmp_path):
     match = LAW.format(type(make()).__name__, "Gaussian", what, value)
     for chains, store in ((1, "skeleton"), (3, "grid")):
@@ -454,7 +455,8 @@ def test_draws_that_are_too_wide_or_too_narrow_are_said(look, width, monkeypatch
 def test_the_law_of_a_process_of_the_package_is_not_looked_at(monkeypatch):
     monkeypatch.setattr(visited, "standard_error", lambda *_: pytest.fail("looked at"))
     pdmp.sample(pdmp.BPS(TARGET), events=400, seed=1)
-    pdmp.sample(pdmp.Bounded(Slack(TARGET, share=0.5), lower=-9.0), time=300.0, seed=1)
+    with pytest.warns(UserWarning, match="`rate` of Slack does not belong to its jump"):
+        pdmp.sample(pdmp.Bounded(Slack(TARGET, share=0.5), lower=-9.0), time=300.0, seed=1)
     for store in ("skeleton", "grid", "moments"):
         with pytest.raises(pytest.fail.Exception, match="looked at"):
             pdmp.sample(Slack(TARGET), time=300.0, seed=1, store=store)

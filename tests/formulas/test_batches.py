@@ -636,3 +636,22 @@ def test_rows_of_weight_0_are_not_read(tmp_path):
     assert other.potential(one.initial) == pytest.approx(one.potential(one.initial), rel=1e-12)
     with pytest.raises(ValueError, match="nor 0 in every row"):
         made("y ~ x", data=write(data.assign(e=0.0), tmp_path, "csv"), weights="e")
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_an_order_of_categories_that_batches_do_not_keep_is_told_of(ordered, tmp_path):
+    """Levels are those of the alphabet then, of a column itself and within C(...), as without an order in memory too."""
+    levels, n = ["low", "mid", "high"], 60
+    rng = np.random.default_rng(0)
+    named = {"dose": rng.choice(levels, n), "kind": rng.choice(["a", "b"], n)}
+    dose = pandas.Categorical(named["dose"], categories=levels, ordered=ordered)
+    table = pandas.DataFrame({"y": rng.normal(size=n), "dose": dose, "kind": pandas.Categorical(named["kind"])})
+    table[:30].to_parquet(tmp_path / "0.parquet")
+    table[30:].to_parquet(tmp_path / "1.parquet")
+    told = "levels of dose are in the order of the alphabet, not in that of the folder"
+    for formula, column in (("y ~ dose + kind", "dose"), ("y ~ C(dose) + kind", "C(dose)")):
+        fit = pdmp.regression(formula, tmp_path, sample=False, seed=1)
+        assert [note for note in fit.notes if "alphabet" in note] == ([told] if ordered else [])
+        assert f"{column}[low]" in fit.priors and f"{column}[high]" not in fit.priors
+    assert not any("alphabet" in note for note in pdmp.regression("y ~ kind", tmp_path, sample=False, seed=1).notes)
+    assert ("dose[low]" in pdmp.regression("y ~ dose", table, sample=False, seed=1).priors) != ordered

@@ -595,14 +595,14 @@ TIED |= {"w": np.r_[0.6, 0.9, 0.7, 2.5, np.ones(26)], "shift": np.r_[0.0, 0.1, 0
         ({"y": "y ~ 1", "mu2": "~ x"}, {}, "sigma1", "1.3", "3"),
         ({"y": "y ~ x + RAW", "mu2": "~ x"}, {}, "sigma2", "1.3", "2"),
         ({"y": "y ~ x + RAW", "mu2": "~ x + (1 | g)"}, {}, None, None, None),
-        ({"y": "y ~ x + RAW", "mu2": "~ s(x, k=4)"}, {}, "sigma2", "1.3", "2"),
-        ({"y": "y ~ s(RAW, k=4)", "mu2": "~ gp(RAW)"}, {}, None, None, None),
         ({"y": "y ~ x", "mu2": "~ RAW"}, {"offset": "shift"}, None, None, None),
         ({"y": "y ~ RAW", "mu2": "~ x"}, {"offset": "shift"}, "sigma2", "1.3", "2"),
         ({"y": "y ~ x", "mu2": "~ x"}, {"weights": "w"}, "sigma1", "0.2", "2.5"),
         ({"y": "y ~ x", "mu2": "~ RAW", "sigma1": "~ 1"}, {}, None, None, None),
         ({"y": "y ~ 1", "mu2": "~ RAW"}, {"priors": {"sigma1": Gamma(2.1, 1.0)}}, None, None, None),
         ({"y": "y ~ 1", "mu2": "~ RAW"}, {"priors": {"sigma1": Gamma(1.9, 1.0)}}, "sigma1", "1.3", "3"),
+        ({"y": "y ~ x + RAW", "mu2": "~ s(x, k=4)"}, {}, "sigma2", "1.3", "2"),
+        ({"y": "y ~ s(RAW, k=4)", "mu2": "~ gp(RAW)"}, {}, None, None, None),
     ],
 )
 def test_a_component_of_a_mixture_on_equal_rows_is_improper(formula, options, name, response, weight):

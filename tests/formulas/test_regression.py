@@ -2153,18 +2153,18 @@ def test_what_the_command_asks_for(tmp_path, monkeypatch):
         with pytest.raises(InterruptedError):
             cli.fit("c ~ x", tmp_path / "t.csv", "poisson", select=select, ess=90.0, chains=2, seed=7, **roles)
         wanted = {"select": names, "sampler": "auto", "ess": 90.0, "rhat": None, "chains": 2, "seed": 7}
-        wanted |= {"link": None} | roles
+        wanted |= {"link": None, "priors": None} | roles
         assert asked.pop() == (("c ~ x", tmp_path / "t.csv", "poisson"), wanted)
     words = (
         "--family negative_binomial --also 'shape ~ w' --link mu=log --link shape=identity --offset x --exposure e "
-        "--weights h --select x,w --sampler bps --ess 80 --rhat 1.1 --chains 3 --seed 5"
+        "--weights h --select x,w --sampler bps --ess 80 --rhat 1.1 --chains 3 --seed 5 --prior 'w ~ Normal(1, 2)'"
     )
     with pytest.raises(SystemExit):  # of the error above, which is the user's
         cli.main(["fit", "c ~ x", str(tmp_path / "t.csv"), *shlex.split(words)])
     wanted = {"select": ["x", "w"], "sampler": "bps", "ess": 80.0, "rhat": 1.1, "chains": 3, "seed": 5} | roles
     formulas = {"c": "c ~ x", "shape": "~ w"}
-    links = {"mu": "log", "shape": "identity"}
-    assert asked.pop() == ((formulas, tmp_path / "t.csv", "negative_binomial"), wanted | {"link": links})
+    links, priors = {"mu": "log", "shape": "identity"}, {"priors": {"w": Normal(1.0, 2.0)}}
+    assert asked.pop() == ((formulas, tmp_path / "t.csv", "negative_binomial"), wanted | {"link": links} | priors)
 
 
 def fitted_by_the_command(monkeypatch, fit):
