@@ -207,7 +207,7 @@ def batches(part: Any, names: list[str], types: Mapping[str, str] | None = None)
 
 def reordered(part: Any, names: list[str]) -> list[str]:
     """Columns of ordered categories in another order than that of the alphabet, which batches do not keep."""
-    if isinstance(part, (str, os.PathLike)) and not is_parquet(part):
+    if not (isinstance(part, import_pandas().DataFrame) or isinstance(part, (str, os.PathLike)) and is_parquet(part)):
         return []
     table = next(_tables(part, names), None)
     kept = [] if table is None else [name for name in names if getattr(table[name].dtype, "ordered", False)]

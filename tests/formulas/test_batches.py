@@ -640,7 +640,7 @@ def test_rows_of_weight_0_are_not_read(tmp_path):
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_an_order_of_categories_that_batches_do_not_keep_is_told_of(ordered, tmp_path):
-    """Levels are those of the alphabet then, of a column itself and within C(...), as without an order in memory too."""
+    """Levels are those of the alphabet then, of a column itself and within C(...), as without an order in memory."""
     levels, n = ["low", "mid", "high"], 60
     rng = np.random.default_rng(0)
     named = {"dose": rng.choice(levels, n), "kind": rng.choice(["a", "b"], n)}
