@@ -516,10 +516,16 @@ def fit(
         raise UserError(f"--sampler must be one of {', '.join(formulas.fitting.SAMPLERS)}, got {sampler!r}.")
     if unseen not in formulas.fit.UNSEEN:
         raise UserError(f"--unseen must be one of {', '.join(formulas.fit.UNSEEN)}, got {unseen!r}.")
-    asked, texts = _formulas(formula, also), [formula, *(also or [])]
+    asked, sides = _formulas(formula, also), [formulas.words.split(text) for text in also or []]
+    texts = [formula, *(f"y ~ {side}" for _, side in sides)]
+    parameters = {name.strip() for names, _ in sides for name in names.split("+")}
     for text in texts:
         formulas.design.check_functions(text)
-    new = None if predict is None else _to_predict(predict, texts, [offset, exposure], file, unseen == "error")
+    new = (
+        None
+        if predict is None
+        else _to_predict(predict, texts, [offset, exposure], file, unseen == "error", parameters)
+    )
     chosen = select if select is None or select == "all" else [name.strip() for name in select.split(",")]
     columns = {"offset": offset, "exposure": exposure, "weights": weights}
     options = {"select": chosen, "sampler": sampler, "seed": seed, "chains": chains, "ess": ess, "rhat": rhat}
@@ -593,8 +599,11 @@ def _priors(given):
     return found or None
 
 
-def _to_predict(path, texts, others, file, refuses):
-    """The table of --predict; an error now, not after the fit, if it cannot be predicted."""
+def _to_predict(path, texts, others, file, refuses, parameters=frozenset()):
+    """The table of --predict; an error now, not after the fit, if it cannot be predicted.
+
+    `parameters`: names that are no columns, as they have formulas of their own.
+    """
     new = formulas.table.read_table(path)
     described = [formulas.design.describe(formulas.words.plainly(text)) for text in texts]
     models = [one.model for one in described]
@@ -605,7 +614,7 @@ def _to_predict(path, texts, others, file, refuses):
     beside = formulas.words.read_response(formulas.words.split(texts[0])[0])
     needed = [text for name, text in beside.data.items() if name in formulas.beside.OF_PREDICTIONS]
     others = [*others, beside.roles.get("exposure"), *(formulas.words.column_of(t) for t in needed if not is_number(t))]
-    names = {name for name in (*names, *others) if name}
+    names = {name for name in (*names, *others) if name} - set(parameters)
     formulas.table.check_names(names, new, "`formula`", f"--predict {path}")
     known = None  # the levels of a large table are looked at after the fit
     if file.is_file() and file.stat().st_size < formulas.sources.LARGE_FILE:
@@ -620,7 +629,8 @@ def _to_predict(path, texts, others, file, refuses):
                 has = f"{name} = {words[0]!r}" if words else f"no numbers in {name}"
                 raise UserError(f"--predict {path} has {has}, and {file} has numbers there.")
         for one in described:
-            formulas.design.check_predictable(one, known)
+            if not one.names.intersection(parameters):  # of an expression the fit says what it cannot predict
+                formulas.design.check_predictable(one, known)
     grouping = {name for model in models for term in model.group_terms for name in term.factor.var_names}
     for name in sorted(names):
         missing = np.flatnonzero(new[name].isna())

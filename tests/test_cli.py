@@ -615,8 +615,10 @@ def test_an_expression_is_fitted_by_the_command(here, command):
     y = 2.0 * np.exp(-0.7 * x) + 0.05 * np.cos(9.0 * x)
     pandas.DataFrame({"x": x, "y": y}).to_csv(here / "decay.csv", index=False)
     fit = 'fit "y ~ top * exp(-rate * x)" decay.csv --also "top + rate ~ 1" --ess 40 --rhat 1.5 --seed 1'
-    code, out, _ = command(f'{fit} --prior "top ~ Normal(2, 1)" --prior "rate ~ Normal(1, 1)"')
+    pandas.DataFrame({"x": [0.0, 1.0]}).to_csv(here / "new.csv", index=False)
+    code, out, _ = command(f'{fit} --prior "top ~ Normal(2, 1)" --prior "rate ~ Normal(1, 1)" --predict new.csv')
     assert code == 0 and "priors: top: Intercept ~ Normal(2, 1), rate: Intercept ~ Normal(1, 1)" in out
+    assert pandas.read_csv(here / "predictions.csv")["mean"].tolist() == pytest.approx([2.0, 1.0], abs=0.1)
     code, _, err = command(f'{fit} --prior "top ~ Normal(2, 1)"')
     assert code == 2 and "must have a prior of 'rate'" in err
 
