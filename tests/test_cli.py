@@ -4,6 +4,7 @@
 
 import contextlib
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -23,7 +24,8 @@ from matplotlib.figure import Figure
 
 import pdmp
 from pdmp import cli, comparison, data
-from pdmp.models.priors import HalfStudentT, Normal
+from pdmp.models import priors
+from pdmp.models.priors import HalfStudentT, Normal, Prior, read_prior
 from pdmp.native.messages import announce
 from tests.commands import Spy, command, here, small, spies, write_table  # noqa: F401
 from tests.registry import declared, installed  # noqa: F401
@@ -607,6 +609,16 @@ def test_priors_that_cannot_be_read(given, says):
     with pytest.raises(cli.UserError) as error:
         cli._priors(given)
     assert says in str(error.value)
+
+
+@pytest.mark.exact
+def test_every_prior_is_read_as_it_is_printed():
+    """A law that is none of these is missing here, or in the package."""
+    laws = [law for law in Prior.__subclasses__() if law.__module__ == priors.__name__]
+    assert len(laws) == 9
+    for law in laws:
+        prior = law(*(0.5 + k for k in range(len(dataclasses.fields(law)))))
+        assert read_prior(str(prior)) == prior == read_prior(repr(prior)) and type(read_prior(str(prior))) is law
 
 
 def test_an_expression_is_fitted_by_the_command(here, command):

@@ -93,9 +93,8 @@ def read_prior(text: str) -> Prior:
     found = None
     with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         found = ast.parse(text.strip(), mode="eval").body
-    laws = {
-        law.__name__: law for law in (Normal, StudentT, Flat, HalfNormal, HalfStudentT, HalfCauchy, Exponential, Gamma)
-    }
+    known = (Normal, StudentT, Flat, HalfNormal, HalfStudentT, HalfCauchy, Exponential, Gamma, LKJ)
+    laws = {law.__name__: law for law in known}
     if not isinstance(found, ast.Call) or not isinstance(found.func, ast.Name) or found.func.id not in laws:
         raise ValueError(f"{text!r} is no prior, such as Normal(0, 2.5); there are {', '.join(laws)}.")
     law = laws[found.func.id]
