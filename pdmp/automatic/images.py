@@ -32,14 +32,14 @@ class Image(NamedTuple):
 
     gaussian: Gaussian
     behind: float  #: minus the logarithm of its mass, that of the mode being 1
-    #: Share of the other places of chains that are nearer to images of draws than to these: 0 if no chain is there.
-    visited: float
+    #: Of the other places of chains, how many are nearer to images of draws than to these: 0 if no chain is there.
+    share: float
 
     @property
     def is_rare(self) -> bool:
         """Whether a quarter or less of what it would be if chains were there as often as its mass says."""
         there = 1.0 / (1.0 + math.exp(min(self.behind, 700.0)))
-        return self.visited < RARE * 2.0 * there * (1.0 - there)
+        return self.share < RARE * 2.0 * there * (1.0 - there)
 
 
 def images_of(model: Any, target: Evaluations, learnt: Metric) -> list[Image]:

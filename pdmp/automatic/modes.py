@@ -122,7 +122,7 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
         if image.behind > TIE:  # no symmetry of the priors, or one of a part of the likelihood alone
             further.insert(0, image.gaussian.centre)
         elif between > LOW and image.is_rare:
-            hides = between > BARRIER and image.visited == 0.0
+            hides = between > BARRIER and image.share == 0.0
             (found if hides else near).append(Hidden(image.gaussian, image.behind))
     begin = origins(target, starts.centre, learnt.gaussian, rng)
     for k in range(-len(ends) - len(further), PATHS):

@@ -759,7 +759,7 @@ def test_an_image_where_chains_are_is_no_other_mode(there, is_said, monkeypatch)
     hidden, near, _ = hidden_modes(model, starts, case, seed())
     assert len(hidden) == (is_said == "hidden") and bool(near) == (is_said == "near")
     image, share = images_of(model, Evaluations(model), case)[0], 0.01 * there
-    assert image.visited == pytest.approx(2.0 * share * (1.0 - share), abs=0.1)
+    assert image.share == pytest.approx(2.0 * share * (1.0 - share), abs=0.1)
     assert image.is_rare == (there <= 3)
 
 

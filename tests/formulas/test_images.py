@@ -169,4 +169,4 @@ def test_the_mass_of_an_image_is_by_the_priors(mean):
     places = model.constrain(learnt.visited[np.linspace(0, 63, 16).astype(int)])["b: Intercept"]
     assert image.behind == pytest.approx(-math.log(np.mean(np.exp(-2.0 * mean * places))), abs=1e-9)
     assert np.abs(image.gaussian.root) == pytest.approx(learnt.gaussian.root, rel=1e-6)
-    assert image.visited == 0.0 and image.is_rare
+    assert image.share == 0.0 and image.is_rare
