@@ -47,7 +47,6 @@ INSTEAD = {
     "shifted_lognormal": "'lognormal' is the law of times less a shift that is known",
     "wiener": "'lognormal' is a law of the times, whatever the decisions",
     "cox": "'weibull' and 'exponential' have proportional hazards",
-    "hurdle_lognormal": "the law is a product: 'bernoulli' of what is above 0, and 'lognormal' of the rows where it is",
 }
 #: Families of categories without an order, whose predictors are those of the data: what makes them of names.
 NOMINAL = {"categorical": categorical, "multinomial": multinomial}

@@ -464,7 +464,7 @@ def make_general_model(
     constants, by_name = {}, {}
     for one in predictors:
         by_name |= one.priors
-    sd = sd_of(np.asarray(family.stored(y)), weight) or 1.0
+    sd = sd_of(seen, weight) or 1.0
     for name in constants_:
         default = prior_of_constant(family, name, sd)
         link = family.links[name]
@@ -514,7 +514,12 @@ def check_exposure(family: Family, exposure: str | None) -> None:
 def measured(family: Family, y: np.ndarray, rest: Mapping[str, np.ndarray] = MappingProxyType({})) -> np.ndarray:
     """Responses of which totals are, over trials: as they are stored where parameters have the unit of that."""
     y = y / np.maximum(rest["trials"], 1.0) if "trials" in rest else y
-    return np.asarray(family.stored(y), float) if family.units else y
+    if not family.units:
+        return y
+    stored = np.asarray(family.stored(y), float)
+    if family.response.endswith("or 0") and np.any(y):
+        return np.resize(stored[y != 0.0], len(y))  # a row without a logarithm is as one that has it
+    return stored
 
 
 def noiseless(
@@ -524,7 +529,7 @@ def noiseless(
 
     `rest`: names of further data of the rows.
     """
-    if not NOISES.intersection(constants) or family.response in ("count", "label"):
+    if not NOISES.intersection(constants) or family.response in ("count", "label") or family.response.endswith("or 0"):
         return None
     if {"censored", "se", "trials"}.intersection(rest):
         return None

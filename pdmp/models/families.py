@@ -49,6 +49,8 @@ from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfS
 from pdmp.models.sums_of_terms import Terms
 from pdmp.native.arguments import real, refuse_unreal, same_rows
 
+#: What is stored of a response that is 0: below the logarithm of every number, of which the least is -745.
+NOTHING = -1e3
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 LARGEST = math.exp(40.0)  #: mean of a count that is drawn
 
@@ -548,8 +550,13 @@ def _inflated(y, w, surprise, loss):
 
 
 def _hurdle(y, w, surprise, loss):
-    """P(y = 0) = expit(w), and else what is known to be above 0; without `surprise` it is so anyway."""
-    return where(y == 0.0, softplus(-w), softplus(w) + loss + (0.0 if surprise is None else log1mexp(surprise)))
+    """P(y = 0) = expit(w), and else what is known to be above 0."""
+    return where(y == 0.0, softplus(-w), softplus(w) + loss + log1mexp(surprise))
+
+
+def _beside_zero(stored, w, _, loss):
+    """The same of what is above 0 anyway."""
+    return where(stored == NOTHING, softplus(-w), softplus(w) + loss)
 
 
 def _survival(seen, log_survival, log_distribution):
@@ -929,23 +936,27 @@ def _of_zeros(kind, zi, base, surprise, chance, draw=None, mean=None):
         constant=base.constant,
         response=base.response,
         data=base.data,
+        stored=base.stored,
         priors={**base.priors, zi: LOG_ODDS},
+        units=base.units,
     )
 
 
-def _with_zero(base, stored, inside):
-    """`base` with 0 among its responses; what its loss is there is not looked at, and is that of `inside`."""
+def _with_zero(kind, zi, base):
+    """`base` with 0 among its responses; what its own loss is there is not looked at, and is that of 1/2."""
+    inside = float(base.stored(0.5))
 
     def seen(y):
-        return where(y == 0.0, inside, y)
+        return np.where(y == 0.0, 0.5, y)
 
-    return replace(
+    with_zero = replace(
         base,
-        loss=lambda y, *eta: base.loss(stored(seen(y)), *eta),
+        loss=lambda stored, *eta: base.loss(where(stored == NOTHING, inside, stored), *eta),
         constant=lambda y: np.where(y == 0.0, 0.0, base.constant(seen(y))),
         response=f"{base.response} or 0",
-        stored=lambda y: y,
+        stored=lambda y: np.where(y == 0.0, NOTHING, base.stored(seen(y))),
     )
+    return _of_zeros(kind, zi, with_zero, lambda *_: None, _beside_zero)
 
 
 ZEROS = ((poisson, exp), (negative_binomial, lambda z, a: exp(a) * softplus(z - a)))
@@ -988,7 +999,7 @@ gamma = Family(
     stored=np.log,
     priors={"shape": HalfCauchy(5.0)},
 )
-hurdle_gamma = _of_zeros("hurdle", "hu", _with_zero(gamma, log, 1.0), lambda *_: None, _hurdle)
+hurdle_gamma = _with_zero("hurdle", "hu", gamma)
 inverse_gaussian = Family(
     "inverse_gaussian",
     lambda y, z, a: 0.5 * (y * exp(a - 2.0 * z) - 2.0 * exp(a - z) + exp(a) / y - a),
@@ -1010,7 +1021,7 @@ beta = Family(
     response="share",
     priors={"phi": HalfCauchy(10.0)},
 )
-zero_inflated_beta = _of_zeros("zero_inflated", "zi", _with_zero(beta, lambda y: y, 0.5), lambda *_: None, _hurdle)
+zero_inflated_beta = _with_zero("zero_inflated", "zi", beta)
 skew_normal = Family(
     "skew_normal",
     _skew_normal,
@@ -1080,6 +1091,12 @@ lognormal = Family(
     **SURVIVAL,
     priors=SIGMA,
     units=("mu", "sigma"),
+)
+#: Without censoring, which says nothing of zeros.
+hurdle_lognormal = _with_zero(
+    "hurdle",
+    "hu",
+    replace(lognormal, loss=_gaussian, constant=lambda y: -HALF_LOG_2PI - np.log(y), data={}),
 )
 cumulative = _cumulative(
     "cumulative", lambda h: -softplus(-h), lambda h, g: softplus(-h) + softplus(h - g) - log1mexp(g)

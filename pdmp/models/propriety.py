@@ -50,6 +50,8 @@ STEPS = 20  #: steps of the search for the mode, of which the direction is tried
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  #: whose multiples are spread over the unit interval
 #: Singular values up to this times the largest may be 0; and where on a ray the direction is made more exact.
 FLAT, REFINED = 1e-5, (1e4, 1e8)
+#: Entries of a direction are taken for ratios of whole numbers up to this one where they are as near as that.
+WHOLE, NEARLY = 12, 1e-3
 MENTIONED = 4  #: so many directions are enough
 #: U that jumps by so much within so short a distance, in units of max(1, |x|), has a penalty for a wall.
 PENALTY, THIN = 1e5, 1e-9
@@ -524,8 +526,11 @@ class _Search:
     def result(self):
         if not self.begin():
             return None
-        found = []
+        found, tried = [], set()
         for v, shell, last in self.rays():
+            if (key := (shell, (v + 0.0).tobytes())) in tried:  # 0, not -0
+                continue
+            tried.add(key)
             ray = self.along_both(v, shell, last)
             if ray.kind not in ("grows", ""):
                 found.append((v, shell, ray))
@@ -584,7 +589,10 @@ class _Search:
             y[j] += max(far, 1.0) * self.scale[j]
             columns.append(self.gradient(y) * self.scale - gradient)
         columns = np.array(columns).T
-        if not np.all(np.isfinite(columns)) or not np.any(columns):
+        if len(columns) == 0 or not np.all(np.isfinite(columns)):
+            return
+        yield from self.simple(columns, gradient)  # of kinks, whose gradients do not change
+        if not np.any(columns):
             return
         curvatures, vectors = np.linalg.eigh(0.5 * (columns + columns.T))
         if curvatures[0] < -1e-9 * np.abs(columns).max():
@@ -595,6 +603,7 @@ class _Search:
         for v, value in least:
             if value <= 1e-9:
                 yield v / v[largest_first(v)[0]]  # whose sign is not that of a library of linear algebra
+        yield from self.simple(columns)
         for v, value in least:
             if value <= FLAT and far == 0.0:  # gradients by differences leave v inexact
                 for t in REFINED:
@@ -602,6 +611,29 @@ class _Search:
                     v = v - right.T[:, known] @ ((change @ left[:, known]) / values[known]) / sizes  # noqa: PLW2901
                 if np.all(np.isfinite(v)):
                     yield v / v[largest_first(v)[0]]
+
+    def simple(self, columns, *gradient):
+        """Directions of small whole numbers that span what is orthogonal to columns (d, n), and to a gradient (d,).
+
+        Most ridges are of this kind: all skills together, an intercept against its groups. From gradients by
+        differences they come inexact, and far out there is no telling them from what is not flat.
+        """
+        sizes = np.abs(columns).max(axis=0)  # the least of which may be rounding
+        changes = columns / np.maximum(sizes, max(FLAT * sizes.max(), 1e-300))
+        own = [g / max(np.abs(g).max(), 1e-300) for g in gradient]
+        left, values, _ = np.linalg.svd(np.column_stack([changes, *own]))
+        rows = left.T[values <= FLAT * values[0]][-COORDINATES:] * self.scale
+        for i in range(len(rows)):
+            rows[i:] /= np.abs(rows[i:]).max(axis=1, keepdims=True)
+            j = int(largest_first(rows[i])[0])
+            rows[i] /= rows[i, j]
+            others = np.arange(len(rows)) != i
+            rows[others] -= np.outer(rows[others, j], rows[i])
+        for row in rows:
+            whole = np.round(WHOLE * row / np.abs(row).max()) / WHOLE
+            if np.abs(whole - row / np.abs(row).max()).max() < NEARLY and np.count_nonzero(whole) > 1:
+                v = whole / self.scale
+                yield v / v[largest_first(v)[0]]
 
     def downhill(self):
         """From a point to where a search for the mode gets in a few steps (Barzilai & Borwein's), or None."""

@@ -133,7 +133,7 @@ BAMBI = [
     Example("y ~ x", "t", ("y ~ x", "student_t")),
     Example("y ~ x + (x | s1:s2)"),
     Example("y ~ x + (1 | s1/s2)"),
-    Example("claim ~ x", "hurdle_lognormal", ("claim ~ x", "lognormal")),
+    Example("claim ~ x", "hurdle_lognormal"),
     Example("p(incidence, size) ~ x", "zero_inflated_binomial"),
     Example("rating ~ 0 + x", "sratio", ("rating ~ x", "sratio")),
 ]  # fmt: skip

@@ -328,7 +328,7 @@ def test_what_rows_say_must_be_of_one_kind(compared, monkeypatch):
     none, plain = fit("t | cens(all, u) ~ x", "weibull"), fit("t ~ x", "weibull")
     assert none.unlike(plain) is None and plain.unlike(none) is None
     normal = fit("t ~ x", "gaussian")
-    for family in ("gamma", "lognormal", "hurdle_gamma", "student_t"):
+    for family in ("gamma", "lognormal", "hurdle_gamma", "hurdle_lognormal", "student_t"):
         assert normal.unlike(fit("t ~ x", family)) is None
 
 

@@ -1,5 +1,6 @@
 """Regressions of every family: densities against SciPy and priors by hand, units, predictions, words, and mistakes."""
 
+import dataclasses
 import math
 import warnings
 from dataclasses import astuple
@@ -491,6 +492,7 @@ MEANS = {
     "zero_inflated_poisson": lambda z, w: expit(-w) * exp(z),
     "hurdle_poisson": lambda z, w: expit(-w) * exp(z) / -np.expm1(-exp(z)),
     "hurdle_gamma": lambda z, a, w: expit(-w) * exp(z),
+    "hurdle_lognormal": lambda z, s, w: expit(-w) * stats.lognorm.mean(exp(s), scale=exp(z)),
     "zero_inflated_binomial": lambda z, w: expit(-w) * np.array([7, 2]) * expit(z),
     "von_mises": lambda z, a: 2.0 * np.arctan(z),
     "exgaussian": lambda z, s, b: z,
@@ -1367,6 +1369,17 @@ def test_default_priors_of_positive_responses_with_zeros_have_their_unit(link):
     )
     assert hurdle["x"] == gamma["x"] and hurdle["Intercept"] == gamma["Intercept"]
     assert hurdle["x"].sd != 2.5
+
+
+def test_default_priors_of_logarithms_are_those_of_what_is_above_0():
+    """Amounts of some 10,000, of which three of four are 0: their logarithms alone say where and how wide mu is."""
+    rng = np.random.default_rng(2)
+    table = {"x": np.tile([-1.0, 1.0], 40), "paid": np.where(np.arange(80) < 20, rng.lognormal(9.0, 0.5, 80), 0.0)}
+    hurdle = pdmp.regression("paid ~ x", table, "hurdle_lognormal", sample=False).priors
+    paid = pdmp.regression("paid ~ x", {name: of[:20] for name, of in table.items()}, "lognormal", sample=False).priors
+    assert list(hurdle) == [*paid, "hu"]
+    for name, prior in paid.items():
+        assert dataclasses.astuple(hurdle[name]) == pytest.approx(dataclasses.astuple(prior), rel=1e-12)
 
 
 RISING = np.linspace(0.5, 2.0, 20)

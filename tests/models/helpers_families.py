@@ -63,6 +63,7 @@ ORACLES = {
     "binomial": lambda y, z, n: stats.binom.logpmf(y, n, expit(z)),
     "zero_inflated_binomial": lambda y, z, w, n: inflated(stats.binom(n, expit(z)), y, w),
     "hurdle_gamma": lambda y, z, a, w: beside(stats.gamma.logpdf(y, exp(a), scale=exp(z - a)), y, w),
+    "hurdle_lognormal": lambda y, z, a, w: beside(stats.lognorm.logpdf(y, exp(a), scale=exp(z)), y, w),
     "zero_inflated_beta": lambda y, z, a, w: beside(stats.beta.logpdf(y, exp(a) * expit(z), exp(a) * expit(-z)), y, w),
     "beta_binomial": lambda y, z, a, n: stats.betabinom.logpmf(y, n, exp(a) * expit(z), exp(a) * expit(-z)),
     "gamma": lambda y, z, a: stats.gamma.logpdf(y, exp(a), scale=exp(z - a)),

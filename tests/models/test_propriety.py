@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import special
 
 import pdmp
 from pdmp.engine.preflight import check_propriety
@@ -169,6 +170,29 @@ def test_a_spread_without_end_is_named(improper, proper, name):
     assert find_improper(proper, proper.initial)[0] is None
 
 
+def by_differences(potential, dim, step=1e-6):
+    """A target whose gradient is by central differences of steps that grow with |x|."""
+    return target(
+        potential,
+        lambda x: [differences(potential, x, own) for own in np.diag(step * np.maximum(1.0, np.abs(x)))],
+        dim,
+    )
+
+
+WINS = np.random.default_rng(0).integers(0, 6, (5, 5))
+
+
+def skills(x):
+    """Bradley and Terry's model: who wins against whom depends on differences of skills."""
+    return float((WINS * np.logaddexp(0.0, x - x[:, None])).sum())
+
+
+def choices(x):
+    """Three ways with a constant and a slope each, none of which is the reference: two ridges."""
+    at = x[:3] + np.outer(X[:, 0], x[3:])
+    return float((special.logsumexp(at, axis=1) - at[np.arange(len(X)), np.arange(len(X)) % 3]).sum())
+
+
 IMPROPER = {
     "flat": (
         target(lambda x: 0.5 * x[0] ** 2, lambda x: [x[0], 0.0], 2, variables={"a": (), "b": ()}),
@@ -183,10 +207,28 @@ IMPROPER = {
         r"does not grow along the direction \+1 x\[0\] -1 x\[1\]: the",
     ),
     "by differences": (
-        target(
-            added, lambda x: [differences(added, x, step) for step in np.diag(1e-6 * np.maximum(1.0, np.abs(x)))], 4
-        ),
+        by_differences(added, 4),
         r"does not grow along the direction \+1 x\[0\] -1 x\[1\] -1 x\[2\] …: the",
+    ),
+    "skills by differences": (
+        by_differences(skills, 5),
+        r"does not grow along the direction \+1 x\[0\] \+1 x\[1\] \+1 x\[2\] …: the",
+    ),
+    "skills by coarse differences": (
+        by_differences(skills, 5, 1e-3),
+        r"does not grow along the direction \+1 x\[0\] \+1 x\[1\] \+1 x\[2\] …: the",
+    ),
+    "choices by differences": (
+        by_differences(choices, 6),
+        r"does not grow along the direction \+1 x\[(0\] \+1 x\[1\] \+1 x\[2|3\] \+1 x\[4\] \+1 x\[5)\] …: the",
+    ),
+    "a kink by differences": (
+        by_differences(lambda x: 3.0 * abs(x[0] - x[1]), 2),
+        r"does not grow along the direction \+1 x\[0\] \+1 x\[1\]: the",
+    ),
+    "a kink in units": (
+        by_differences(lambda x: 3.0 * abs(x[0] - 4.0 * x[1]), 2),
+        r"does not grow along the direction \+1 x\[0\] \+0.25 x\[1\]: the",
     ),
     "a plateau": (
         target(

@@ -185,6 +185,7 @@ ALL = [*FAMILIES, "bradley_terry"]
 TWINS = (
     *("bernoulli", "lognormal", "exponential", "cumulative_probit", "sratio", "mixture_poisson", "geometric"),
     *("zero_inflated_negative_binomial", "hurdle_negative_binomial", "zero_inflated_binomial", "hurdle_gamma"),
+    "hurdle_lognormal",
 )
 
 

@@ -57,10 +57,12 @@ class Law:
         """Whether the linear predictor has the unit of the responses as they are stored: both can be standardised.
 
         Then dispersions with that unit are all that the law has of it, which nobody knows of a family of one's own.
+        What stands for a response of 0 has no unit.
         """
         own = {name: link for name, link in self.family.links.items() if name in self.family.units}
         usual = dict.fromkeys(own, "log") | {self.family.parameters[0]: "identity"}
-        return own == usual and not self.given and is_known(self.family)
+        with_zeros = self.family.response.endswith("or 0")
+        return own == usual and not (self.given or with_zeros) and is_known(self.family)
 
     @property
     def with_unit(self) -> tuple[str, ...]:
