@@ -288,7 +288,7 @@ def _asked(run):
     asked = 2 * (2 * min(run.dim, TAILS) + 2 * RAYS)
     if not hasattr(model, "gradient") or run.process.rests or run.process.walled or asked * model.n_data > TERMS:
         return None
-    return model
+    return None if run.stopped == "failed" else model  # which may be why it failed
 
 
 def tail_warning(run):
@@ -573,7 +573,7 @@ def _no_density(run, names, rhat):
     model = None if isinstance(process, str) else process.model
     if not len(high) or not hasattr(model, "gradient") or run.store == "moments" or process.rests or process.walled:
         return []
-    if process.aimed_temperature() != 1.0:
+    if run.stopped == "failed" or process.aimed_temperature() != 1.0:
         return []
     draws = diagnostic_draws(run)
     n = 0 if draws is None else min(PLACES, draws.shape[1], TERMS // max(model.n_data, 1) // run.chains)
@@ -609,7 +609,7 @@ def _heat(run):
     aimed = process.aimed_temperature()
     if not aimed:  # 0: a descent
         return []
-    if run.info.get("wrong_gradient"):  # which says it already
+    if run.stopped == "failed" or run.info.get("wrong_gradient"):  # which says it already
         return []
     n = min(200, TERMS // max(model.n_data, 1) // run.chains, int(run.events.min()) // 2)
     if run.store == "grid":

@@ -168,7 +168,8 @@ class Run:
         self.process = info["process"] if process is None else process
         self.seed, self.dim, self.store = info["seed"], info["dim"], info["store"]
         self.variables = {k: tuple(s) for k, s in info["variables"].items()}
-        self.transforms = {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
+        own = getattr(getattr(self.process, "model", None), "transforms", {})  # whose classes may be the user's
+        self.transforms = own or {k: transforms.from_json(t) for k, t in info.get("transforms", {}).items()}
         self.copies = tuple(info["copies"])
         reasons = {r.stopped for r in self.records} | ({"interrupted"} if info.get("left_out") else set())
         self.stopped = next((r for r in ("failed", "interrupted") if r in reasons), ", ".join(sorted(reasons)))

@@ -469,7 +469,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
             records = [c.finish(last=True) for c in chains]
             idle = [record.stopped == "interrupted" and record.length <= 0.0 for record in records]
             waiting = []
-            if broken is None and not failed and any(idle) and not all(idle):  # of the others all can be asked
+            if broken is None and any(idle) and not all(idle):  # of the others all can be asked
                 waiting, used = [*itertools.compress(chains, idle)], np.logical_not(idle)
                 chains, records = ([*itertools.compress(x, used)] for x in (chains, records))
                 left_out = f"; {sum(idle)} of {len(idle)} chains had no path after the warm-up yet, and are left out"
@@ -536,7 +536,8 @@ def _raise_failure(chain, run):
     text, now, x = chain.failure
     event = int(chain.state.counts[EVENTS])
     with np.printoptions(threshold=20, precision=6):
-        message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
+        where = f"chain {chain.number}, after event {event}, at time {now:.9g}, x = {x}"
+        message = f"{text} ({where}){run.info.get('left_out', '')}."
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )

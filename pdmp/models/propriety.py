@@ -28,7 +28,7 @@ import numpy as np
 
 from pdmp.errors import silenced
 from pdmp.models.priors import Flat
-from pdmp.models.transforms import Log, coordinate_names
+from pdmp.models.transforms import Identity, coordinate_names
 from pdmp.models.verification import check_gradient
 
 #: Places on a ray, in units of max(1, |x|).
@@ -89,6 +89,8 @@ STRAIGHT = (
     "is a straight line in all that it depends on, which minus the log density of data never is: the datum and what "
     "depends on parameters may be in the wrong order, as in loss(z, y) for loss(y, z)."
 )
+STEEP = 1e6  #: what goes up incomparably faster than linearly
+FURTHEST = 30.0  #: beyond which the exponential of a coordinate may be no float, and no edge is looked for
 NORMAL = 1e-6  #: where a Newton step takes the decrement to less than this, or this times what it was, it was the last
 
 
@@ -151,7 +153,7 @@ def find_wrong_sign(model: Any, x: np.ndarray, inside: Callable | None = None) -
     """
     with silenced(), np.errstate(all="ignore"):
         of = _wrong_sign_of_terms if hasattr(model, "own_data") else _wrong_sign_of_parts
-        found = _takes_a_logarithm_for_its_number(model, x, inside) or of(model, lambda part: _Search(part, x, inside))
+        found = _takes_a_coordinate_for_its_number(model, x, inside) or of(model, lambda part: _Search(part, x, inside))
         return None if found is None else found._replace(of_density=False)
 
 
@@ -211,7 +213,8 @@ def _wrong_sign_of_terms(model, search):
             found = _rows_that_fall(alone, [block & own for _, block in _blocks(model, own)], np.arange(n))
             if found:
                 return Improper(f"{loss} falls {_some_rows(places[found], n)}", False)
-    found = None if data is None else _falls_to_one_side(data, whole)
+    # Other terms may make up for what falls, such as the integral of an intensity, but hardly where it is steep behind.
+    found = None if data is None else _falls_to_one_side(data, whole) or _falls_to_one_side(data, data, STEEP)
     if found is not None:
         return Improper(f"the terms with data fall {_one_sided(found)}", False)
     without = [k for k in everything if not model.own_data[k]]
@@ -225,25 +228,48 @@ def _wrong_sign_of_terms(model, search):
                 return Improper(
                     f"terms without data fall faster than linearly whichever way {name} goes, {HIDDEN}", False
                 )
-        found = _falls_to_one_side(alone, alone, steep=True)
+        found = _falls_to_one_side(alone, alone, 1.0)
         if found is not None:
             return Improper(f"the terms without data fall {_one_sided(found)}", False)
     return None
 
 
-def _takes_a_logarithm_for_its_number(model, x, inside):
-    """The sentence for U that is no number where a coordinate, the logarithm of a positive number, is negative."""
+def _takes_a_coordinate_for_its_number(model, x, inside):
+    """The sentence for U of a natural parameter, such as a positive number, whose coordinate is another: its logarithm.
+
+    It is no number beyond where the parameter may be, or infinite from there on, where any coordinate may be.
+    """
     search = _Search(model, x, inside)
     for name, own in _blocks(model, np.ones(model.dim, bool)):
-        if isinstance(model.transforms.get(name), Log):
-            one, other = (search.potential(np.where(own, side, x)) for side in (0.5, -0.5))
-            if math.isfinite(one) and math.isnan(other):
-                return Improper(
-                    f"U is not a number where log {name} is negative. By its prior or its transform {name} is "
-                    f"positive, so its coordinate, p.{name} in a loss, is log {name}: write exp of the coordinate for "
-                    f"{name} itself.",
-                    True,
-                )
+        transform, j = model.transforms.get(name, Identity()), int(np.flatnonzero(own)[0])
+        if isinstance(transform, Identity):
+            continue
+        begins = (x, *(np.where(own, value, x) for value in (0.5, 0.5 / own.sum())))
+        begin = next((y for y in begins if math.isfinite(search.potential(y))), None)
+        if begin is None:
+            continue
+
+        def at(value, begin=begin, j=j):
+            return search.potential(np.where(np.arange(len(begin)) == j, value, begin))
+
+        label = transform.label(f"{name}[0]" if model.variables[name] else name)
+        says = (
+            f"By its prior or its transform the coordinate of {name}, x or p.{name} in a loss, is {label}, which may "
+            f"be any number: write {transform.formula()} where {name} itself is meant. (U has the Jacobian of "
+            "`transforms=` too; priors bring theirs.)"
+        )
+        edges = sorted({0.0, getattr(transform, "lower", 0.0), getattr(transform, "upper", 0.0)})
+        for edge, side in itertools.product(edges, (-1.0, 1.0)):
+            a, b = begin[j], edge + 0.05 * side
+            u = at(b)
+            if abs(edge) > FURTHEST or math.isfinite(u):
+                continue
+            for _ in range(60):
+                middle = 0.5 * (a + b)
+                a, b = (middle, b) if math.isfinite(at(middle)) else (a, middle)
+            if abs(a - edge) < 1e-9 * max(1.0, abs(edge)):
+                how, where = "not a number" if math.isnan(u) else "infinite", "below" if side < 0.0 else "above"
+                return Improper(f"U is {how} where {label} is {where} {edge:g}. {says}", math.isnan(u))
     return None
 
 
@@ -345,10 +371,10 @@ def _falls_from_all(search, v, ratio):
     return all(_falls(search, v, ratio) for _ in range(SIGNED_POINTS)) and not _rises_further_out(search, v)
 
 
-def _falls_to_one_side(data, whole, steep=False):
+def _falls_to_one_side(data, whole, steep=-math.inf):
     """A coordinate and a side of it towards which two sums fall, at least linearly, from random points; or None.
 
-    If `steep`, only where U goes up on the other side incomparably faster, as the square does beside -log σ.
+    Only where U goes up on the other side `steep` times as far, as the square does beside -log σ.
     """
     names = data.names()
     for j in _first_of_each(data.model)[: min(COORDINATES, TERMS // (20 * max(data.model.n_data, 1)))]:
@@ -358,7 +384,7 @@ def _falls_to_one_side(data, whole, steep=False):
                 continue
             p = whole.near()
             here, there, back = (whole.potential(p + t * v) for t in (0.0, 100.0, -100.0))
-            if not steep or back - here > 1e6 * (here - there):
+            if back - here > steep * (here - there):
                 return f"{names[j]} → {'-' if side < 0.0 else ''}∞"
     return None
 

@@ -20,7 +20,9 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from pdmp.native.arguments import real
+from pdmp.native.arguments import number, real
+
+PLACE = "{name}"  #: where the name of y stands in what x is called
 
 
 @dataclass(frozen=True)
@@ -68,9 +70,13 @@ class Transform:
         """What x is called where y has that name: ``log(sigma)``."""
         return f"{type(self).__name__.lower()}({name})"
 
+    def formula(self):
+        """What y is of x, in words."""
+        return f"`{type(self).__name__}.constrain` of x"
+
     def to_json(self):
-        """The kind and its numbers, a list; `from_json` reads it."""
-        return [type(self).__name__.lower(), *astuple(self)]
+        """The kind and its numbers, a list; of a class of one's own what x is called. `from_json` reads it."""
+        return [type(self).__name__.lower(), *astuple(self)] if is_known(self) else ["own", self.label(PLACE)]
 
 
 @dataclass(frozen=True)
@@ -104,6 +110,9 @@ class Log(Transform):
 
     lower: float = 0.0
 
+    def __post_init__(self):
+        _keep_numbers(self)
+
     def constrain(self, x):
         return self.lower + np.exp(x)
 
@@ -121,6 +130,9 @@ class Log(Transform):
             return f"log({name})"
         return f"log({name} {'+' if self.lower < 0.0 else '-'} {abs(self.lower):g})"
 
+    def formula(self):
+        return f"{self.lower:g} + exp(x)" if self.lower else "exp(x)"
+
 
 @dataclass(frozen=True)
 class Upper(Transform):
@@ -134,6 +146,9 @@ class Upper(Transform):
     """
 
     upper: float = 0.0
+
+    def __post_init__(self):
+        _keep_numbers(self)
 
     def constrain(self, x):
         return self.upper - np.exp(x)
@@ -149,6 +164,9 @@ class Upper(Transform):
 
     def label(self, name):
         return f"log({self.upper:g} - {name})"
+
+    def formula(self):
+        return f"{self.upper:g} - exp(x)"
 
 
 @dataclass(frozen=True)
@@ -166,8 +184,9 @@ class Interval(Transform):
     upper: float = 1.0
 
     def __post_init__(self):
-        if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
-            raise ValueError(f"`lower` and `upper` must be finite and in this order, got {self.lower}, {self.upper}.")
+        _keep_numbers(self)
+        if not self.lower < self.upper:
+            raise ValueError(f"`lower` must be below `upper`, got {self.lower:g} and {self.upper:g}.")
 
     def constrain(self, x):
         share = 0.5 * (1.0 + np.tanh(0.5 * real("x", x)))
@@ -185,6 +204,11 @@ class Interval(Transform):
 
     def label(self, name):
         return f"logit({name})" if (self.lower, self.upper) == (0.0, 1.0) else f"interval({name})"
+
+    def formula(self):
+        if (self.lower, self.upper) == (0.0, 1.0):
+            return "expit(x)"
+        return f"{self.lower:g} + {self.upper - self.lower:g} expit(x)"
 
 
 @dataclass(frozen=True)
@@ -254,13 +278,43 @@ class Simplex(Transform):
         return (*shape[:-1], shape[-1] + 1)
 
 
+@dataclass(frozen=True)
+class Elsewhere(Transform):
+    """The transform of a class that a file does not hold: what x is called is known, and not what y is."""
+
+    called: str
+
+    def constrain(self, x):
+        raise ValueError(
+            f"{self.called.replace(PLACE, 'a variable')} is a transform of a class of one's own, which a loaded run "
+            "does not hold: give its model as `model=`."
+        )
+
+    def label(self, name):
+        return self.called.replace(PLACE, name)
+
+    def to_json(self):
+        return ["own", self.called]
+
+
 KINDS = {kind.__name__.lower(): kind for kind in (Identity, Log, Upper, Interval, Ordered, Simplex)}
+
+
+def is_known(transform):
+    """Whether it is one of those here, which a file holds by its name and its numbers."""
+    return KINDS.get(type(transform).__name__.lower()) is type(transform)
 
 
 def from_json(parts):
     """The transform that `Transform.to_json` wrote."""
     kind, *numbers = parts
-    return KINDS[kind](*numbers)
+    return Elsewhere(*numbers) if kind == "own" else KINDS[kind](*numbers)
+
+
+def _keep_numbers(transform):
+    """Its bounds as floats, also of NumPy's integers; a `ValueError` or `TypeError` for what is no finite number."""
+    for name, value in vars(transform).items():
+        object.__setattr__(transform, name, float(number(name, value)))
 
 
 def recognised(x, y):

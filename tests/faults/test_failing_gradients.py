@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
+from concurrent.futures import ThreadPoolExecutor as Thread
 
 import numpy as np
 import pytest
@@ -258,6 +260,41 @@ def test_an_exception_in_a_compiled_method_keeps_the_run():
     run = caught.value.run
     assert isinstance(caught.value.__cause__, ArithmeticError)
     assert run.events[0] == len(run.trajectories[0].times) - 1 > 0 and run.stopped == "failed"
+
+
+@pytest.mark.exact
+@pytest.mark.parametrize("sampler", [lambda m: pdmp.HMC(m, step=0.5), lambda m: discrete.SGLD(m, 0.1)])
+def test_the_summary_of_a_run_whose_function_has_failed_does_not_ask_it_again(sampler):
+    calls = itertools.count()
+
+    def function(x):
+        if next(calls) > 2_000:
+            raise ConnectionError("the simulator is gone")
+        return 0.5 * x @ x, x
+
+    model = pdmp.models.from_function(function, 2)
+    with pytest.raises(pdmp.SamplingError) as caught:
+        pdmp.sample(sampler(model), steps=2_000, chains=2, seed=1)
+    assert isinstance(caught.value.__cause__, ConnectionError) and caught.value.run.events.max() > 200
+    assert caught.value.run.summary().warnings[0].startswith("the run failed")
+
+
+@pytest.mark.exact
+def test_chains_that_had_not_begun_are_left_out_of_a_run_that_failed():
+    """Or quantiles and draws of the others would be refused."""
+
+    def function(x):
+        if x[0] > 3.0:
+            raise ArithmeticError("beyond")
+        return 0.5 * x @ x, x
+
+    model = pdmp.models.from_function(function, 2)
+    said = r"beyond.*\); [12] of 3 chains had no path after the warm-up yet, and are left out\.$"
+    with pytest.raises(pdmp.SamplingError, match=said) as caught:
+        pdmp.sample(pdmp.BPS(model), events=5_000, chains=3, seed=1, executor=Thread(1))
+    run = caught.value.run
+    assert run.stopped == "failed" and run.draws(10).shape == (run.chains, 10, 2) and run.chains < 3
+    assert np.all(np.isfinite(run.quantile(0.9)))
 
 
 X = np.random.default_rng(0).standard_normal((12, 2))

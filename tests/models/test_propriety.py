@@ -21,7 +21,7 @@ from pdmp.models.propriety import (
     find_improper,
     find_wrong_sign,
 )
-from pdmp.models.transforms import Log
+from pdmp.models.transforms import Interval, Log, Simplex, Upper
 from tests.checks import in_quick
 from tests.digests import MODELS
 from tests.models.helpers_propriety import (
@@ -839,9 +839,8 @@ def test_a_loss_given_a_logarithm_for_a_positive_number_is_found():
         rows = pdmp.terms(loss, [y], [X @ p.b, *at])
         return pdmp.models.sum_of_terms(p, [rows], priors={"b": Normal(0.0, 2.5), "s": HalfNormal(1.0)})
 
-    with pytest.raises(
-        ValueError, match="where log s is negative. .* is log s: write exp of the coordinate for s itself"
-    ):
+    said = r"where log\(s\) is below 0. .* is log\(s\), which may be any number: write exp\(x\) where s itself is meant"
+    with pytest.raises(ValueError, match=said):
         pdmp.sample(pdmp.BPS(model(lambda y, z, s: np.log(s) + 0.5 * ((y - z) / s) ** 2, p.s)), events=5)
     function = target(
         lambda x: x[1] + math.log(x[1]) + 0.5 * x[0] ** 2 if x[1] > 0.0 else math.nan,
@@ -851,36 +850,111 @@ def test_a_loss_given_a_logarithm_for_a_positive_number_is_found():
         transforms={"tau": Log()},
         initial=[1.0, 1.0],
     )
-    with pytest.raises(ValueError, match="where log tau is negative"):
+    with pytest.raises(ValueError, match=r"not a number where log\(tau\[0\]\) is below 0"):
         pdmp.sample(function, chains=2)
     right = model(lambda y, z, t: t + 0.5 * ((y - z) * np.exp(-t)) ** 2, p.s)
     assert find_wrong_sign(right, right.initial) is None
 
 
+BOTH = "terms without data fall without end along u[0] → ±∞, u[1] → ±∞, u[2] → ±∞"
+
+
+def of_a_share(x, outside):
+    """150 of 500, of the share itself, and what U is where it is none."""
+    return -150.0 * math.log(x[0]) - 350.0 * math.log(1.0 - x[0]) if 0.0 < x[0] < 1.0 else outside
+
+
+def of_shares(x, outside):
+    last = 1.0 - x.sum()
+    return -math.log(x[0]) - 2.0 * math.log(x[1]) - math.log(last) if min(*x, last) > 0.0 else outside
+
+
+def of_a_spread(x, outside):
+    return math.log(x[0]) + 2.0 / x[0] if x[0] > 0.0 else outside
+
+
+@pytest.mark.parametrize(("outside", "how"), [(math.nan, "not a number"), (math.inf, "infinite")])
+@pytest.mark.parametrize(
+    ("potential", "transform", "label", "formula"),
+    [
+        (of_a_share, Interval(), "logit(p)", "expit(x)"),
+        (of_a_share, Interval(-1.0, 3.0), "interval(p)", "-1 + 4 expit(x)"),
+        (of_shares, Simplex(), "simplex(p[0])", "`Simplex.constrain` of x"),
+        (of_a_spread, Log(), "log(p)", "exp(x)"),
+        (of_a_spread, Log(-2.0), "log(p + 2)", "-2 + exp(x)"),
+        (of_a_spread, Upper(10.0), "log(10 - p)", "10 - exp(x)"),
+    ],
+)
+def test_a_potential_of_what_a_coordinate_is_not_is_found(potential, transform, label, formula, outside, how):
+    """U of a natural parameter beside a transform: an edge where the parameter ends, and a coordinate does not."""
+    d = 2 if isinstance(transform, Simplex) else 1
+    shape = {"p": (2,) if d == 2 else ()}
+    for begin in (np.full(d, 0.3), np.full(d, 0.45 if d == 2 else 0.7)):
+
+        def made(function, begin=begin):
+            return target(function, np.zeros_like, d, variables=shape, transforms={"p": transform}, initial=begin)
+
+        wrong = find_wrong_sign(made(lambda x: potential(x, outside)), begin)
+        said = f"U is {how} where {label} is below 0. By its prior or its transform the coordinate of p, x or p.p in a"
+        assert wrong.text.startswith(said) and f"write {formula} where p itself is meant" in wrong.text
+        assert wrong.certain == math.isnan(outside)
+        # Of the coordinate, as it is to be; and of a spread that is known to be at most 3.
+        right = made(lambda x: potential(transform.constrain(x)[:d] if d == 2 else np.exp(-np.logaddexp(0.0, -x)), 0.0))
+        assert find_wrong_sign(right, begin) is None
+        walled = made(lambda x: 0.5 * float(x @ x) if x[0] < math.log(3.0) else outside)
+        assert find_wrong_sign(walled, begin) is None
+
+
+def test_an_edge_at_the_upper_bound_is_found_as_well():
+    one = target(
+        lambda x: -math.log(3.0 - x[0]) if x[0] < 3.0 else math.inf,
+        np.zeros_like, 1, variables={"p": ()}, transforms={"p": Interval(-2.0, 3.0)},
+    )  # fmt: skip
+    assert "infinite where interval(p) is above 3." in find_wrong_sign(one, np.array([0.4])).text
+
+
+def test_a_wrong_sign_beside_terms_that_hold_a_coordinate_is_asked_about():
+    """A random walk of log variances, whose steps keep the posterior proper."""
+    y, p = np.random.default_rng(3).standard_normal(40), pdmp.Parameters(h=40)
+    i = np.arange(39)
+    steps = pdmp.terms(lambda a, b: 50.0 * (b - a) ** 2, at=[p.h[i], p.h[i + 1]])
+
+    def wrong(loss):
+        rows = pdmp.terms(loss, [y], [p.h[np.arange(40)]])
+        model = pdmp.models.sum_of_terms(p, [rows, steps], priors={"h": Normal(0.0, 3.0)})
+        return find_wrong_sign(model, model.initial)
+
+    assert wrong(lambda y, h: 0.5 * h + 0.5 * y**2 * np.exp(-h)) is None
+    said = "the terms with data fall without end as h[0] → ∞, where no density of data grows without end"
+    assert wrong(lambda y, h: -0.5 * h + 0.5 * y**2 * np.exp(-h)).text.startswith(said)
+
+
 SLOW = {
-    "Student's t": (lambda u: 2.5 * pdmp.terms.log1p(u**2 / 4.0), True),
-    "Cauchy": (lambda u: pdmp.terms.log1p(u**2), True),
-    "smooth Laplace": (lambda u: pdmp.terms.sqrt(1.0 + u**2), True),
-    "a pole, as a Jacobian": (lambda u: 0.5 * np.log(u**2), False),
-    "half-Cauchy of a logarithm": (lambda u: pdmp.terms.softplus(2.0 * u) - u, True),
-    "a Jacobian": (lambda u: u, False),
-    "to one side": (lambda u: pdmp.terms.softplus(2.0 * u) + u, False),
+    "Student's t": (lambda u: 2.5 * pdmp.terms.log1p(u**2 / 4.0), {-1.0: BOTH}),
+    "Cauchy": (lambda u: pdmp.terms.log1p(u**2), {-1.0: BOTH}),
+    "smooth Laplace": (lambda u: pdmp.terms.sqrt(1.0 + u**2), {-1.0: BOTH}),
+    "a pole, as a Jacobian": (lambda u: 0.5 * np.log(u**2), {}),
+    "half-Cauchy of a logarithm": (lambda u: pdmp.terms.softplus(2.0 * u) - u, {-1.0: BOTH}),
+    "a Jacobian": (lambda u: u, {}),
+    "half-Cauchy of which a sign is wrong": (
+        lambda u: pdmp.terms.softplus(2.0 * u) + u,
+        {1.0: "the terms without data fall without end as u[0] → -∞, where no density of data grows without end"},
+    ),
 }
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_a_prior_that_falls_both_ways_is_asked_about_however_slowly(name):
     """A heavy tail with the wrong sign, which the data outweigh; a Jacobian falls one way only, or from a pole."""
-    loss, asked = SLOW[name]
+    loss, asked = SLOW[name]  # of each sign what is said
     p, own = pdmp.Parameters(b=1, u=5), np.arange(30) % 5
     rows = pdmp.terms(lambda y, b, u: 50.0 * (y - b - u) ** 2, [np.sin(np.arange(30.0))], [p.b[0 * own], p.u[own]])
     for sign in (1.0, -1.0):
         effects = pdmp.terms(lambda u, s=sign: s * loss(u), at=[p.u[np.arange(5)]])
         model = pdmp.models.sum_of_terms(p, [rows, effects], priors={"b": Normal(0.0, 1.0)})
         wrong = find_wrong_sign(model, model.initial)
-        assert (wrong is not None) == (asked and sign < 0.0)
-        if wrong is not None:
-            assert wrong.text.startswith("terms without data fall without end along u[0] → ±∞, u[1] → ±∞, u[2] → ±∞")
+        assert (wrong is not None) == (sign in asked)
+        assert wrong is None or wrong.text.startswith(asked[sign])
 
 
 class Parts(pdmp.Model):

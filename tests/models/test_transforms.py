@@ -1,5 +1,6 @@
 """Transforms to natural parameters: inverses, Jacobians by differences, names, and what a run makes of them."""
 
+import json
 import math
 
 import numpy as np
@@ -13,6 +14,7 @@ from pdmp.models.transforms import (
     Log,
     Ordered,
     Simplex,
+    Transform,
     Upper,
     coordinate_names,
     from_json,
@@ -91,8 +93,52 @@ def test_transforms_are_checked(transforms, error, message):
 
 @pytest.mark.parametrize("upper", [1.0, 2.0, math.inf, math.nan])
 def test_interval_is_checked(upper):
-    with pytest.raises(ValueError, match=f"`lower` and `upper` must be finite and in this order, got 2.0, {upper}"):
+    said = f"`lower` must be below `upper`, got 2 and {upper:g}" if math.isfinite(upper) else "`upper` must be a finite"
+    with pytest.raises(ValueError, match=said):
         Interval(2.0, upper)
+
+
+@pytest.mark.parametrize("kind", [Log, Upper, Interval])
+def test_bounds_are_floats_also_of_columns_of_whole_numbers(kind):
+    """As `y.min()` gives them, which no file held; and what is no number is refused by the name of the bound."""
+    low, high = np.array([2, 7], np.int64)
+    made = kind(low, np.float32(high)) if kind is Interval else kind(low)
+    assert made == (kind(2.0, 7.0) if kind is Interval else kind(2.0)) and json.loads(json.dumps(made.to_json()))
+    assert {type(value) for value in made.to_json()[1:]} == {float}
+    for value in (math.nan, "a", [1, 2]):
+        with pytest.raises(ValueError, match=r"`(lower|upper)` must be a finite number, got"):
+            kind(value)
+
+
+class Percent(Transform):
+    def constrain(self, x):
+        return 100.0 / (1.0 + np.exp(-x))
+
+
+def of_the_user(name):
+    """A transform of one's own, called as one of the package is or not."""
+    return type(name, (Transform,), {"constrain": lambda self, x: 10.0**x})()
+
+
+@pytest.mark.parametrize("own", [of_the_user("Log"), of_the_user("Power"), Percent()], ids=["Log", "Power", "Percent"])
+def test_a_transform_of_ones_own_is_that_of_the_run_and_no_other_of_its_file(own, tmp_path):
+    model = from_function(half_square, 3, variables={"tau": (2,), "mu": ()}, transforms={"tau": own})
+    run = pdmp.sample(pdmp.BPS(model), events=200, seed=1)
+    names = [own.label("tau[0]"), own.label("tau[1]"), "mu"]
+    draws = run.draws(5)
+    np.testing.assert_array_equal(run.constrain(draws)["tau"], own.constrain(draws[..., :2]))
+    assert run.names() == names and "tau[0]" in str(run.summary())
+    run.save(tmp_path / "run.npz")
+    loaded = pdmp.load(tmp_path / "run.npz")
+    assert loaded.names() == names
+    np.testing.assert_array_equal(loaded.constrain(draws, model)["tau"], own.constrain(draws[..., :2]))
+    for asked in (lambda: loaded.constrain(draws), lambda: loaded["tau"]):
+        with pytest.raises(ValueError, match="own, which a loaded run does not hold: give its model as `model=`"):
+            asked()
+    rows = {line.split(" ")[0] for line in str(loaded.summary()).splitlines()}
+    assert {"mu", own.label("tau[0]")} <= rows and "tau[0]" not in rows
+    loaded.save(tmp_path / "again.npz")
+    assert pdmp.load(tmp_path / "again.npz").names() == names
 
 
 def half_square(x):
