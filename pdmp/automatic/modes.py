@@ -88,6 +88,7 @@ class Hidden(NamedTuple):
     gaussian: Gaussian
     behind: float  #: the best ELBO less its own; negative where it is the best
     times: float = 0.0  #: how many times as wide it is as what the chains are in, if it lies around that
+    is_image: bool = False  #: whether a symmetry makes it of that
 
 
 class Sought(NamedTuple):
@@ -123,7 +124,11 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
             further.insert(0, image.gaussian.centre)
         elif between > LOW and image.is_rare:
             hides = between > BARRIER and image.share == 0.0
-            (found if hides else near).append(Hidden(image.gaussian, image.behind))
+            if hides and dense and not image.is_known:  # it may be the other side of a ring
+                points = np.array([draw_by_importance(target, image.gaussian, rng) for _ in learnt.points])
+                run = sent(model, image.gaussian.root, points, learnt, seed.spawn(1)[0])
+                spent, hides = spent + gradients_of(run), not comes_to(run, learnt.gaussian, seen)
+            (found if hides else near).append(Hidden(image.gaussian, image.behind, is_image=True))
     begin = origins(target, starts.centre, learnt.gaussian, rng)
     for k in range(-len(ends) - len(further), PATHS):
         if k < -len(further):
@@ -155,8 +160,7 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
         mode = Hidden(path.mode, best - path.elbo)
         if between > BARRIER and not visited:
             points = np.array([draw_by_importance(target, path.mode, rng) for _ in learnt.points])
-            process = hamiltonian(model, from_root(lower(path.mode.root) if dense else path.mode.root), learnt.far)
-            run = run_window(process, points, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
+            run = sent(model, path.mode.root, points, learnt, seed.spawn(1)[0])
             spent += gradients_of(run)
             if not comes_to(run, learnt.gaussian, seen):
                 found.append(mode)
@@ -167,14 +171,19 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
     if dense and not found:
         wider, draws = beyond(target, learnt, seen, rng)
         if wider is not None and not any(is_visited(mode.gaussian, draws) for mode in near):
-            process = hamiltonian(model, from_root(lower(wider.times * learnt.gaussian.root)), learnt.far)
-            run = run_window(process, draws, seed.spawn(1)[0], max(FIRST_WINDOW, 10 * model.dim))
+            run = sent(model, wider.times * learnt.gaussian.root, draws, learnt, seed.spawn(1)[0])
             spent += gradients_of(run)
             (near if comes_to(run, learnt.gaussian, seen) else found).append(wider)
     found, near = (sorted(some, key=lambda mode: mode.behind) for some in (found, near))
     been = [path for path in used if all(path.mode is not mode.gaussian for mode in near)]
     first = max(been or [here], key=lambda path: path.elbo)
     return Sought(found, (Hidden(first.gaussian, best - first.elbo), *near) if near else (), target.count + spent)
+
+
+def sent(model: Model, root: np.ndarray, points: np.ndarray, learnt: Metric, seed: np.random.SeedSequence) -> Run:
+    """A window of chains that start at points (n, d), in the metric of a root, as long as a first one."""
+    process = hamiltonian(model, from_root(lower(root) if root.ndim == 2 else root), learnt.far)
+    return run_window(process, points, seed, max(FIRST_WINDOW, 10 * model.dim))
 
 
 def no_wider(target: Evaluations, path: Path, metric: Gaussian, draws: np.ndarray) -> Path:
@@ -362,7 +371,10 @@ def warning(found: list[Hidden], here: Gaussian, names: list[str]) -> str | None
     places = np.sort(np.argsort(-offset)[:NAMED])
     where = ", ".join(f"{names[j]} = {mode.gaussian.centre[j]:.3g}" for j in places)
     share = math.exp(-np.clip(mode.behind, -20.0, 20.0))
-    lies = f"further paths end at {where}{' …' if len(offset) > NAMED else ''}, apart from where the chains are,"
+    where += " …" if len(offset) > NAMED else ""
+    lies = f"further paths end at {where}, apart from where the chains are,"
+    if mode.is_image:
+        lies = f"the image of the one where they are, by other signs or in another order, at {where},"
     if mode.times:
         lies = f"around the one where they are lies another, some {mode.times:.2g} times as wide,"
     return (
@@ -370,7 +382,8 @@ def warning(found: list[Hidden], here: Gaussian, names: list[str]) -> str | None
         + (f"; and {len(found) - 1} more" if len(found) > 1 else "")
         + ". Averages leave it out, and no longer run mends that. `pdmp.sample(model, tempered=True)` goes from mode "
         "to mode, and gives the share of each; or, where labels of a mixture can be exchanged, order what tells them "
-        "apart (pdmp.models.transforms.Ordered)."
+        "apart (pdmp.models.transforms.Ordered), and where signs can be changed, as of loadings and factors, let one "
+        "be positive (Log)."
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 from scipy.optimize import brentq
 
 import pdmp
-from pdmp.automatic import modes, preparing, start
-from pdmp.automatic.images import Image, images_of, lookalikes
+from pdmp.automatic import images, modes, preparing, start
+from pdmp.automatic.images import Image, images_of, lookalikes, sign_changes, symmetric_signs
 from pdmp.automatic.metric import Metric
 from pdmp.automatic.modes import (
     RARE,
@@ -35,6 +35,12 @@ from tests.models.helpers_propriety import horseshoe, target
 pytestmark = pytest.mark.exact
 
 LEFT = np.array([[-4.0, 0.0], [-4.5, 0.5], [-3.0, 1.0], [-5.0, -1.0]])  # where chains start
+
+
+@pytest.fixture
+def by_paths(monkeypatch):
+    """Modes that are images of each other are to be found by paths alone."""
+    monkeypatch.setattr(images, "symmetric_signs", lambda *_: [])
 
 
 def seed(k=0):
@@ -146,6 +152,7 @@ def test_a_mode_that_is_flat_on_top_is_one():
         assert hidden.gaussian.centre[0] == pytest.approx(8.0, abs=0.1) and abs(hidden.behind) < modes.TIE
 
 
+@pytest.mark.usefixtures("by_paths")
 def test_ends_on_the_same_flat_top_are_one_mode(monkeypatch):
     """x₀ is 3 or -3, and x₁ anything between -8 and 8: paths end all over, and their Gaussians know nothing of that."""
     model = target(
@@ -178,6 +185,7 @@ def test_the_first_is_where_chains_were_whatever_has_most_mass():
     assert first.behind - other.behind == pytest.approx(1.0, abs=0.2)
 
 
+@pytest.mark.usefixtures("by_paths")
 def test_an_end_of_the_first_paths_counts_as_well():
     """The path from the model's own point ended on the right, where no chain starts."""
     model, _, metric = in_the_left_mode()
@@ -215,6 +223,7 @@ def test_what_has_no_barrier_is_no_mode(monkeypatch):
         assert modes.barrier(slope, np.array([begin]), np.array([end])) == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.usefixtures("by_paths")
 def test_a_barrier_parts_a_mode_from_every_other(monkeypatch):
     """Chains have been in two Gaussians: from one of them alone there is a barrier, or from the other, or from both."""
     model, starts, metric = in_the_left_mode(apart=5.0)
@@ -519,12 +528,17 @@ def test_what_it_costs(monkeypatch):
         monkeypatch.setattr(modes, "SHARE", share)
         limits[number, share] = hidden_modes(GAUSSIAN, starts, metric, seed()).evaluations
     none, *some = limits.values()
-    assert none == 2 + 8 + farther and 40 < some[0] - farther == some[1] - farther < 50  # first evaluations, an ELBO
+    first = (
+        2 + 8 + 4
+    )  # evaluations, those of an ELBO, and of all signs changed, where U is not what it was at three places
+    assert none == first + farther and 40 < some[0] - farther == some[1] - farther < 55
 
 
 def test_auto_warns_before_the_run():
     model, left = two_modes(0.0, apart=3.5), LEFT + [1.0, 0.0]
-    with pytest.warns(UserWarning, match=r"a mode that no chain is in: further paths end at x\[0\] = 3.5, .* 1 times"):
+    with pytest.warns(
+        UserWarning, match=r"a mode that no chain is in: the image of the one.* at x\[0\] = 3.5, .* 1 times"
+    ):
         process = pdmp.auto(model, seed=1, initial=left)
     assert process.prepared.starts[:, 0].max() < 0.0
     pdmp.auto(model, seed=1, initial=left * [[1.0], [1.0], [-1.0], [-1.0]])  # a row for each mode
@@ -592,7 +606,7 @@ def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
     [issued] = [str(w.message) for w in heard if "a mode that no chain is in" in str(w.message)]
     found = run.summary()
     assert found.warnings[0] == issued and issued in found.said
-    assert repr(found).count("a mode that no chain is in (as was warned).") == 1 and "further paths" not in repr(found)
+    assert repr(found).count("a mode that no chain is in (as was warned).") == 1 and "the image of" not in repr(found)
     assert "near normal where the chains are (" in run.info["choice"] and run.info["choice"].endswith(
         "; there is a mode that no chain is in"
     )
@@ -600,7 +614,7 @@ def test_what_the_preparation_warned_of_is_in_the_summary(tmp_path):
     assert longer.summary().warnings[0] == issued
     run.save(tmp_path / "run.npz")
     loaded = pdmp.load(tmp_path / "run.npz").summary()
-    assert loaded.warnings[0] == issued and "further paths" in repr(loaded)
+    assert loaded.warnings[0] == issued and "the image of" in repr(loaded)
     quiet = pdmp.sample(GAUSSIAN, seed=1, events=60)
     assert quiet.process.prepared.cautions == () and "no chain is in" not in quiet.info["choice"]
 
@@ -761,6 +775,58 @@ def test_an_image_where_chains_are_is_no_other_mode(there, is_said, monkeypatch)
     image, share = images_of(model, Evaluations(model), case)[0], 0.01 * there
     assert image.share == pytest.approx(2.0 * share * (1.0 - share), abs=0.1)
     assert image.is_rare == (there <= 3)
+
+
+def test_which_signs_are_changed():
+    """Those of all coordinates, of some variables but not of others, and of a column, or a row, of all matrices."""
+    found = [signs.tolist() for signs in sign_changes({"a": (2,), "b": (), "c": (1,)})]
+    blocks = {tuple([x, x, y, z]) for x in (1, -1) for y in (1, -1) for z in (1, -1)} - {(1, 1, 1, 1)}
+    assert found[0] == [-1.0] * 4 and {*map(tuple, found)} == blocks and len(found) == len(blocks)
+    pairs = np.array(list(sign_changes({name: (1,) for name in "abcdefg"})))
+    assert np.sum(pairs < 0.0, axis=1).tolist() == [7] + 7 * [1] + 21 * [2] and len(np.unique(pairs, axis=0)) == 29
+    assert len(list(sign_changes({f"a{k}": () for k in range(13)}))) == 1 + 13
+    matrices = np.array(list(sign_changes({"s": (), "A": (2, 2), "B": (3, 2)})))[7:]
+    A, B = matrices[:, 1:5].reshape(-1, 2, 2), matrices[:, 5:].reshape(-1, 3, 2)
+    for j in (0, 1):
+        assert np.all(A[j][:, j] == -1.0) and np.all(B[j][:, j] == -1.0) and np.sum(matrices[j] < 0.0) == 5
+    for k in (0, 1, 2):
+        assert np.all(B[2 + k][k] == -1.0) and np.sum(matrices[2 + k] < 0.0) == (4 if k < 2 else 2)
+    assert np.all(matrices[:, 0] == 1.0) and len(matrices) == 5
+
+
+def _factors(prior=1.0):
+    """One factor: loadings and factors are known together but for their sign, and a mean is known."""
+    y = np.random.default_rng(1).normal(size=(6, 3)) + np.outer(np.linspace(-2.0, 2.0, 6), [1.0, 2.0, -1.5])
+
+    def potential(x):
+        rest = y - x[9] - np.outer(x[3:9], x[:3])
+        return float(0.5 * (rest**2).sum() + 0.5 * x @ x + (1.0 - prior) * x[0])
+
+    return target(potential, np.zeros_like, 10, variables={"loadings": (3,), "factors": (6,), "mean": ()})
+
+
+def test_signs_that_change_nothing_are_a_symmetry():
+    places = rng(3).standard_normal((3, 10))
+    model, skewed = _factors(), _factors(0.9)
+    [signs] = symmetric_signs(model, Evaluations(model), places)
+    assert signs.tolist() == 9 * [-1.0] + [1.0]
+    assert symmetric_signs(skewed, Evaluations(skewed), places) == []
+    even = target(lambda x: 0.5 * x @ x, np.zeros_like, 12, variables={name: (3,) for name in "abcd"})
+    assert len(symmetric_signs(even, Evaluations(even), rng(3).standard_normal((3, 12)))) == 7  # of more, the first
+
+
+@pytest.mark.parametrize("dim", [40, 210])
+def test_other_signs_of_many_coordinates_are_a_mode(dim):
+    """Of more dimensions than matrices are learnt for as well."""
+    c = np.linspace(0.4, 1.0, dim)
+    model = target(lambda x: 0.5 * (x @ x) - np.logaddexp(c @ x, -c @ x), lambda x: x - c * np.tanh(c @ x), dim)
+    starts = find_starts(model, 4, rng(1), initial=c + 0.1 * rng(2).standard_normal((4, dim)))
+    assert np.all(starts.points @ c > 0.0)
+    visited = c + rng(3).standard_normal((100, dim))
+    metric = learnt(c, np.ones(dim) if dim > 200 else np.eye(dim), visited, visited[:4])
+    [mode], near, _ = hidden_modes(model, starts, metric, seed())
+    assert mode.is_image and mode.behind == pytest.approx(0.0, abs=1e-9) and near == ()
+    np.testing.assert_allclose(mode.gaussian.centre, -c, atol=1e-12)
 
 
 def test_how_often_a_mode_of_less_mass_is_visited():
