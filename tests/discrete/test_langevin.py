@@ -342,6 +342,11 @@ BAD = {
         ValueError,
         "modified.*`size`.*at least 2",
     ),
+    "corrected, one term beside an anchor": (
+        lambda: discrete.SGLD(pdmp.gradients.ControlVariate(SINGLE.model, 1), 0.1, correction="corrected"),
+        ValueError,
+        "corrected.*`size`.*at least 2",
+    ),
     "corrected, dense": (
         lambda: discrete.SGLD(BATCH, 0.1, correction="corrected", metric=pdmp.Metric(covariance=np.eye(2))),
         ValueError,

@@ -57,6 +57,11 @@ def test_the_first_part_of_a_cycle_explores(exploration, quiet):
     assert schedule.exploring is (quiet > 0)
 
 
+def test_a_part_of_a_cycle_that_is_whole_steps_is_not_rounded_up():
+    schedule = schedules.cyclical(0.3, 25, 0.28)  # 0.28 * 25 is above 7 by rounding alone
+    assert [schedule.explores(k) for k in (6, 7)] == [True, False]
+
+
 INFINITE = {
     "constant": lambda k: 0.1,
     "1/k": lambda k: 1.0 / (1.0 + k),
