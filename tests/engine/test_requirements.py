@@ -289,8 +289,9 @@ def test_passes_over_rows_are_refused_with_other_tables_too(users):
     for old, new in (("return x + LINKS", "return x - LINKS"), VALUES["dict"]):
         other = module(MODULE.replace(old, new))
         requirements._checked.clear()
-        with pytest.raises(pdmp.SamplingError, match=r"has another users_module\.formula.*, of the file"):
-            requirements.check(required, [other.formula])
+        for _ in range(2):  # what was refused is refused again
+            with pytest.raises(pdmp.SamplingError, match=r"has another users_module\.formula.*, of the file"):
+                requirements.check(required, [other.formula])
     requirements.check(required, [users.formula])
 
 

@@ -524,6 +524,10 @@ def test_jumps_are_told_from_kinks_poles_walls_and_steep_slopes():
         )
     assert abs(x[0] - 0.4) < 1e-7 and jump == pytest.approx(0.3, rel=1e-5)
     assert found(lambda x: 2.0 * (x[0] > 0.0), np.zeros_like, most=17) is None and len(seen) == 17
+    for ends in ([-1.0, 2.0, 1.0], [2.0, 1.0, -1.0]):  # on the first of two lines alone, or on the last
+        line = [np.array([end, 0.3]) for end in ends]
+        x, jump = jump_between(lambda x: (2.0 * (x[0] > 0.0), np.zeros(2)), line, 200, model)
+        assert abs(x[0]) < 1e-7 and jump == 2.0
     for potential, gradient, scale in [
         (lambda x: 0.05 * (x[0] > 0.0), np.zeros_like, 1.0),  # too little to matter
         (lambda x: 10.0 * np.sum(np.abs(x)), lambda x: 10.0 * np.sign(x), 1.0),
