@@ -209,6 +209,26 @@ def test_what_is_left_out_of_the_state_does_not_prevent_a_checkpoint(tmp_path):
         sample(Solver(0.1), tmp_path / "run")
 
 
+class Silent(Solver):
+    """Leaves out of its state what its values depend on."""
+
+    def __getstate__(self):
+        return {}
+
+
+@pytest.mark.exact
+def test_values_tell_posteriors_apart_that_have_one_state(tmp_path):
+    def process(mean):
+        return pdmp.ZigZag(pdmp.models.from_function(Silent(mean), 2))
+
+    sample(Silent(0.0), tmp_path / "run").save(tmp_path / "saved.npz")
+    with pytest.raises(ValueError, match="is of another call: "):
+        sample(Silent(0.1), tmp_path / "run")
+    with pytest.raises(ValueError, match="^`process` is not that of the run"):
+        pdmp.load(tmp_path / "saved.npz").extend(process(0.1), events=25)
+    assert pdmp.load(tmp_path / "saved.npz").extend(process(0.0), events=25).events[0] == 25
+
+
 @pytest.mark.exact
 def test_a_potential_that_is_another_each_time_has_no_checkpoint(tmp_path):
     def noisy(x):
