@@ -441,7 +441,7 @@ def test_derivatives_along_a_ray_and_their_upkeep(name):
     """At each of many turns: the slopes are v·∇U and v·Hv, and the kept gradient is that of the model."""
     model = ray_models()[name]
     packed = model.rearranged(np.arange(model.n_data)) or model
-    kernel, ray, generator = packed.native, np.zeros(packed.ray_room()), rng(13)
+    kernel, ray, generator = packed.native, np.full(packed.ray_room(), 7.0), rng(13)  # what the last ray has left there
     x, v = generator.standard_normal((2, 3))
     kernel.ray_begin(x, v, ray)
     for turn in range(30):

@@ -372,6 +372,7 @@ def test_outside_of_the_support_is_rejected_and_counted():
     assert one.stats["data_terms"] == 401 and one.stats["outside"] > 20 and one.stats["mean_lost"] == 0.0
     run = pdmp.sample(pdmp.HMC(model, step=0.9), steps=4_000, seed=2)
     assert run.stats["outside"] > 100 and run.trajectories[0].positions.min() >= 0.0
+    assert run.stats["mean_lost"] == 0.0  # nor is a path that leaves it before its last step
     assert run.mean()[0] == pytest.approx(math.sqrt(2.0 / math.pi), abs=0.06)
 
 
