@@ -132,6 +132,21 @@ def test_list(command, monkeypatch):
 
 
 @pytest.mark.exact
+@pytest.mark.parametrize("goal", ["--ess 10", "--rhat 1.5", "--gradients 40", "--data-passes 50", ""])
+def test_a_budget_of_passes_is_for_runs_without_another_end(goal, small, command, monkeypatch):
+    asked = []
+
+    def run(*args, **options):
+        asked.append({name: options[name] for name in ("data_passes", "gradients", "ess", "rhat") if options[name]})
+        raise cli.UserError("seen")
+
+    monkeypatch.setattr(cli, "run_sample", run)
+    command(f"sample BPS small.csv --target label {goal}")
+    name = goal.split()[0].strip("-").replace("-", "_") if goal else "data_passes"
+    assert [list(one) for one in asked] == [[name]]
+
+
+@pytest.mark.exact
 def test_sample_until_a_goal(small, command):
     call = "sample BPS small.csv --target label --chains 2 --seed 1 --save run.npz "
     code, out, err = command(call + "--ess 10 --rhat 2")
