@@ -214,7 +214,8 @@ def _natural_tails(run, columns, rows, draws):
     """A sentence on natural parameters that have no variance, by `natural_draws` and their rows.
 
     Not on those that are a multiple of a coordinate, and a constant: of these `tails_of` judges, which knows gradients,
-    where draws of a narrow mode with a wide skirt look heavy.
+    where draws of a narrow mode with a wide skirt look heavy. Nor on those whose farthest draw is nearer to 0 than many
+    of another number of the same vector: high frequencies of a smooth process have draws of all orders below that.
     """
     if not columns or run.info.get("improper"):
         return []
@@ -223,6 +224,11 @@ def _natural_tails(run, columns, rows, draws):
     heavy = heavy_tails(x, np.arange(x.shape[-1]), np.array([row["ess"] for row in rows]), errors=2.0)
     if heavy and run.dim <= TAILS and _asked(run) is not None:
         heavy = {k: alpha for k, alpha in heavy.items() if not _is_coordinate(x[..., k], draws)}
+    vectors = [name.partition("[")[0] for name in columns]
+    many = dict.fromkeys(vectors, 0.0)
+    for k, vector in enumerate(vectors if heavy else ()):
+        many[vector] = max(many[vector], float(np.quantile(np.abs(x[..., k]), 0.975)))
+    heavy = {k: alpha for k, alpha in heavy.items() if np.abs(x[..., k]).max() > many[vectors[k]]}
     at = quantiles(SHOWN, x, [r.length for r in run.records])
     return _without_variance(list(columns), heavy, at, "those of draws of `run.constrain`")
 

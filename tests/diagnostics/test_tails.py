@@ -337,7 +337,7 @@ def test_a_multiple_of_a_coordinate_is_judged_by_gradients(of, said, monkeypatch
     model = pdmp.models.Gaussian([0.0, 0.0], precision=[1.0, 1.0])
     process = pdmp.ZigZag(model) if of != "a loaded run" else "ZigZag"
     records = [types.SimpleNamespace(length=1.0)] * len(draws)
-    run = types.SimpleNamespace(info={}, records=records, dim=2, process=process)
+    run = types.SimpleNamespace(info={}, records=records, dim=2, process=process, stopped="time")
     if of == "many coordinates":
         monkeypatch.setattr("pdmp.diagnostics.summary.TAILS", 1)
     columns = {"k": 5.0 - 2.5 * draws[:, :, 1]}
@@ -345,6 +345,23 @@ def test_a_multiple_of_a_coordinate_is_judged_by_gradients(of, said, monkeypatch
     columns["both"] = np.abs(draws[:, :, 1])  # of both sides
     (text,) = _natural_tails(run, columns, [{"ess": 2_000.0}] * 2, draws)
     assert ("both seems" in text) == (said == 0) and ("k, both seem" in text) == (said == 1)
+
+
+@pytest.mark.parametrize(("factor", "said"), [(0.1, 0), (10.0, 1)])
+def test_small_numbers_of_a_vector_are_not_judged_by_their_orders(factor, said):
+    """Weights of high frequencies are of all orders, below those of low ones; a heavy tail goes beyond these."""
+    rng = np.random.default_rng(3)
+    low = rng.normal(size=(4, 500))
+    orders = rng.standard_t(0.4, low.shape)
+    assert heavy_tails(orders[..., None], np.arange(1), np.array([2_000.0]), errors=2.0)
+    many = np.quantile(np.abs(low), 0.975)
+    orders *= factor * many / np.abs(orders).max()
+    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=1.0)] * 4, dim=1, process="loaded")
+    for columns in ({"gp[0]": low, "gp[1]": orders}, {"gp[0]": orders, "gp[1]": low}):
+        found = _natural_tails(run, columns, [{"ess": 2_000.0}] * 2, np.zeros((4, 500, 1)))
+        assert len(found) == said and all("gp[1] seems" in t or "gp[0] seems" in t for t in found)
+    alone = {"sd": orders, "gp[0]": low}  # of another vector
+    assert len(_natural_tails(run, alone, [{"ess": 2_000.0}] * 2, np.zeros((4, 500, 1)))) == 1
 
 
 def test_how_far_draws_go_by_hand():
