@@ -64,7 +64,7 @@ def images_of(model: Any, target: Evaluations, learnt: Metric) -> list[Image]:
         return []
     others = here.standardised(np.delete(np.concatenate([learnt.visited, learnt.points]), chosen, axis=0))
     from_places = cKDTree(here.standardised(places)).query(others)[0]
-    potentials = np.array([target.potential(x) for x in places])
+    potentials = np.array([target.potential(x) if words else 0.0 for x in places])  # signs leave U as it is
     for move in moves:
         centre, images = move(here.centre), np.array([move(x) for x in places])
         if here.root.ndim == 1:
@@ -72,7 +72,7 @@ def images_of(model: Any, target: Evaluations, learnt: Metric) -> list[Image]:
         else:
             columns = STEP * here.root.T
             root = np.array([(move(here.centre + c) - centre) / STEP for c in columns]).T
-        gains = potentials - [target.potential(x) for x in images]
+        gains = potentials - [target.potential(x) if words else 0.0 for x in images]
         if np.all(np.isfinite(root)) and np.all(np.isfinite(images)):
             nearer = cKDTree(here.standardised(images)).query(others)[0] < from_places
             found.append(Image(Gaussian(centre, root), behind(gains), float(nearer.mean()), bool(words)))

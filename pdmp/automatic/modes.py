@@ -119,10 +119,11 @@ def hidden_modes(model: Model, starts: Starts, learnt: Metric, seed: np.random.S
     further = lookalikes(target, learnt.gaussian, TIE, 0.25 * most) if dense else []
     further += dips(target, learnt.gaussian, 0.5 * most) if dense else []
     for image in images_of(model, target, learnt):
-        between = barrier(target, image.gaussian.centre, learnt.gaussian.centre)
         if image.behind > TIE:  # no symmetry of the priors, or one of a part of the likelihood alone
             further.insert(0, image.gaussian.centre)
-        elif between > LOW and image.is_rare:
+            continue
+        between = barrier(target, image.gaussian.centre, learnt.gaussian.centre) if image.is_rare else 0.0
+        if between > LOW:
             hides = between > BARRIER and image.share == 0.0
             if hides and dense and not image.is_known:  # it may be the other side of a ring
                 points = np.array([draw_by_importance(target, image.gaussian, rng) for _ in learnt.points])

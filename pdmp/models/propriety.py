@@ -50,8 +50,7 @@ STEPS = 20  #: steps of the search for the mode, of which the direction is tried
 GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)  #: whose multiples are spread over the unit interval
 #: Singular values up to this times the largest may be 0; and where on a ray the direction is made more exact.
 FLAT, REFINED = 1e-5, (1e4, 1e8)
-#: Entries of a direction are taken for ratios of whole numbers up to this one where they are as near as that.
-WHOLE, NEARLY = 12, 1e-3
+WHOLE = 12  #: entries of a direction are taken for ratios of whole numbers up to this one
 MENTIONED = 4  #: so many directions are enough
 #: U that jumps by so much within so short a distance, in units of max(1, |x|), has a penalty for a wall.
 PENALTY, THIN = 1e5, 1e-9
@@ -615,10 +614,7 @@ class _Search:
             y[j] += max(far, 1.0) * self.scale[j]
             columns.append(self.gradient(y) * self.scale - gradient)
         columns = np.array(columns).T
-        if len(columns) == 0 or not np.all(np.isfinite(columns)):
-            return
-        yield from self.simple(columns, gradient)  # of kinks, whose gradients do not change
-        if not np.any(columns):
+        if not np.all(np.isfinite(columns)) or not np.any(columns):
             return
         curvatures, vectors = np.linalg.eigh(0.5 * (columns + columns.T))
         if curvatures[0] < -1e-9 * np.abs(columns).max():
@@ -638,16 +634,14 @@ class _Search:
                 if np.all(np.isfinite(v)):
                     yield v / v[largest_first(v)[0]]
 
-    def simple(self, columns, *gradient):
-        """Directions of small whole numbers that span what is orthogonal to columns (d, n), and to a gradient (d,).
+    def simple(self, columns):
+        """Directions of small whole numbers that span what is orthogonal to columns (d, n), or what is nearest to it.
 
         Most ridges are of this kind: all skills together, an intercept against its groups. From gradients by
         differences they come inexact, and far out there is no telling them from what is not flat.
         """
         sizes = np.abs(columns).max(axis=0)  # the least of which may be rounding
-        changes = columns / np.maximum(sizes, max(FLAT * sizes.max(), 1e-300))
-        own = [g / max(np.abs(g).max(), 1e-300) for g in gradient]
-        left, values, _ = np.linalg.svd(np.column_stack([changes, *own]))
+        left, values, _ = np.linalg.svd(columns / np.maximum(sizes, FLAT * sizes.max()))
         rows = left.T[values <= FLAT * values[0]][-COORDINATES:] * self.scale
         for i in range(len(rows)):
             rows[i:] /= np.abs(rows[i:]).max(axis=1, keepdims=True)
@@ -657,7 +651,7 @@ class _Search:
             rows[others] -= np.outer(rows[others, j], rows[i])
         for row in rows:
             whole = np.round(WHOLE * row / np.abs(row).max()) / WHOLE
-            if np.abs(whole - row / np.abs(row).max()).max() < NEARLY and np.count_nonzero(whole) > 1:
+            if np.count_nonzero(whole) > 1:
                 v = whole / self.scale
                 yield v / v[largest_first(v)[0]]
 
@@ -978,7 +972,8 @@ class _Search:
     def where(self, v, others):
         """The direction in words, with others along coordinates."""
         if np.count_nonzero(v) > 1:
-            return in_words(v, self.names())
+            along = v * self.scale
+            return in_words(along / np.abs(along).max(), self.names())
         names, sides = self.names(), {}
         for w in others:
             if np.count_nonzero(w) == 1:

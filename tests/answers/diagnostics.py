@@ -848,8 +848,9 @@ def tails_of_runs():
         model.n_data = n_data
         process = SimpleNamespace(model=model, rests=bool(rests), walled=rests is None)
         of = SimpleNamespace(
-            aside=False, process=process, dim=3, info={"choice": choice}, store="grid", names=lambda: NAMES
-        )
+            aside=False, process=process, dim=3, info={"choice": choice}, store="grid", stopped="time",
+            names=lambda: NAMES,
+        )  # fmt: skip
         of.quantile = lambda q: np.outer(q, [1.0, 2.0, 3.0])
         with mock.patch.object(tails, "TAILS", most), mock.patch.object(summary, "TAILS", most):
             found.append(summary.tails_of(of, x, places, given))

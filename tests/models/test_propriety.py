@@ -188,8 +188,8 @@ def skills(x):
 
 
 def choices(x):
-    """Three ways with a constant and a slope each, none of which is the reference: two ridges."""
-    at = x[:3] + np.outer(X[:, 0], x[3:])
+    """Three ways with a constant and three slopes each, none of which is the reference: four ridges."""
+    at = x[:3] + X @ x[3:].reshape(3, 3)
     return float((special.logsumexp(at, axis=1) - at[np.arange(len(X)), np.arange(len(X)) % 3]).sum())
 
 
@@ -219,8 +219,8 @@ IMPROPER = {
         r"does not grow along the direction \+1 x\[0\] \+1 x\[1\] \+1 x\[2\] …: the",
     ),
     "choices by differences": (
-        by_differences(choices, 6),
-        r"does not grow along the direction \+1 x\[(0\] \+1 x\[1\] \+1 x\[2|3\] \+1 x\[4\] \+1 x\[5)\] …: the",
+        by_differences(choices, 12),
+        r"does not grow along the direction \+1 x\[([036])\] \+1 x\[[147]\] \+1 x\[[258]\] …: the",
     ),
     "a kink by differences": (
         by_differences(lambda x: 3.0 * abs(x[0] - x[1]), 2),
@@ -295,6 +295,14 @@ def test_what_is_improper_is_named(name):
     assert len(caught) == 1 and "\n" not in str(caught[0].message)
     with pytest.warns(UserWarning, match=said):  # again at the next run, of what is known
         assert check_propriety(model) == 0
+
+
+@pytest.mark.parametrize("start", [np.zeros(5), np.array([3.0, 1.0, -2.0, 1.5, 0.2])])
+def test_ridges_by_differences_are_found_from_anywhere(start):
+    """Where coordinates have units that differ as well."""
+    found, _ = find_improper(by_differences(skills, 5), start)
+    assert "does not grow along the direction +1 x[0] +1 x[1] +1 x[2] …" in found.text
+    assert find_improper(by_differences(lambda x: skills(x) + 1e-6 * x @ x, 5), start)[0] is None
 
 
 @pytest.mark.parametrize("name", in_quick(PROPER, *(set(PROPER) - {"BPMF", "PPMF", "BayesianNN"})))
