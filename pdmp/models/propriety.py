@@ -553,7 +553,7 @@ class _Search:
             return None
         found, tried = [], set()
         for v, shell, last in self.rays():
-            if (key := (shell, (v + 0.0).tobytes())) in tried:  # 0, not -0
+            if (key := (shell, *np.round(v, 9) + 0.0)) in tried:  # 0, not -0
                 continue
             tried.add(key)
             ray = self.along_both(v, shell, last)
@@ -619,13 +619,13 @@ class _Search:
         curvatures, vectors = np.linalg.eigh(0.5 * (columns + columns.T))
         if curvatures[0] < -1e-9 * np.abs(columns).max():
             yield vectors[:, 0] / vectors[largest_first(vectors[:, 0])[0], 0]
+        yield from self.simple(columns)  # before those that rounding has moved
         sizes = np.maximum(np.abs(columns).max(axis=0), 1e-300)
         left, values, right = np.linalg.svd(columns / sizes)
         known, least = values > FLAT * values[0], [*zip(left.T, values / values[0], strict=True)][-COORDINATES:]
         for v, value in least:
             if value <= 1e-9:
                 yield v / v[largest_first(v)[0]]  # whose sign is not that of a library of linear algebra
-        yield from self.simple(columns)
         for v, value in least:
             if value <= FLAT and far == 0.0:  # gradients by differences leave v inexact
                 for t in REFINED:
