@@ -257,7 +257,7 @@ def nonlinear(family: Family, expression: Expression, links: Mapping[str, str]) 
         return inverse(predictor(parameters, further)), *parameters[k:], *further[:m]
 
     draw, mean, constant = family.draw, family.mean, family.constant
-    return replace(
+    found = replace(
         family,
         loss=loss,
         draw=draw and (lambda rng, *values: draw(rng, *split(values))),
@@ -270,6 +270,8 @@ def nonlinear(family: Family, expression: Expression, links: Mapping[str, str]) 
         needs={name: why for name, why in family.needs.items() if name != first},
         predictor=predictor,
     )
+    object.__setattr__(found, "_within", family)  # whose own parts are compared
+    return found
 
 
 def check_columns(expression: Expression, table: Any, response: str) -> None:

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from pdmp.errors import OURS
 from pdmp.expressions.functionals import Block, Functional
 from pdmp.expressions.nodes import (
     cos,
@@ -45,6 +46,7 @@ from pdmp.expressions.nodes import (
     softplus,
     where,
 )
+from pdmp.models.family_parts import compare_parts
 from pdmp.models.priors import Exponential, Gamma, HalfCauchy, HalfNormal, HalfStudentT, Normal, Prior, StudentT
 from pdmp.models.sums_of_terms import Terms
 from pdmp.native.arguments import real, refuse_unreal, same_rows
@@ -391,6 +393,10 @@ default "number"
                 raise ValueError(f"`upper` must be above `y` where `censored` is 2, got {upper[i]:g} in row {i}.")
             if "upper" in columns:  # what is not looked at has a number all the same
                 columns["upper"] = np.where(censored == 2.0, upper, 2.0 * y)
+        own = self.__dict__.get("_within", self)
+        if "_compared" not in own.__dict__ and is_own(own):
+            object.__setattr__(own, "_compared", True)  # once, whatever comes of it
+            compare_parts(own, y, columns)
 
     @property
     def described(self) -> str:
@@ -479,6 +485,14 @@ def is_known(family: Family) -> bool:
     """Whether it is of the table, by any links."""
     base = family.__dict__.get("_base", family)
     return FAMILIES.get(base.name) is base or family.loss is _categorical
+
+
+def is_own(family: Family) -> bool:
+    """Whether a function of it is of the user's, without cuts and categories."""
+    base = family.__dict__.get("_base", family)
+    parts = [part for part in (base.loss, base.draw, base.mean, base.constant) if part is not None]
+    plain = base.arrange is None and base.chances is None
+    return plain and any((getattr(part, "__module__", None) or "").partition(".")[0] not in OURS for part in parts)
 
 
 def _by_name(name, links):
