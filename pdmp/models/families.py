@@ -304,6 +304,11 @@ default "number"
         ------
         TypeError, ValueError
             For a parameter that is missing or unknown, and for responses outside of the family's range.
+
+        Warns
+        -----
+        UserWarning
+            Once for a family of one's own, the loss, draw, mean and constant of which are not of one law.
         """
         same_rows(y=y, **given)
         y = self.read(y)
