@@ -52,6 +52,9 @@ from pdmp.process import CERTAIN, CLOCKS, DATA, HORIZON, KINDS, Process, State, 
 REHEARSED_DATA, REHEARSED_CLOCKS = 5_000, 20
 #: Events of a run that is rehearsed, at most; and the clocks and data that they may look at in all.
 REHEARSED_EVENTS, REHEARSED_TERMS = 8, 40_000
+#: Data times coordinates up to which a model of ours is called in plain Python; above that, the functions that its
+#: methods call are compiled ones.
+REHEARSED_NUMBERS = 20_000
 #: Of an array in a field of a user's object, all of which is looked at to see whether it has changed.
 COMPARED_BYTES = 100_000_000
 HASHED = (np.ndarray, int, float)  #: what a field holds that is looked at for that
@@ -59,8 +62,8 @@ HASHED = (np.ndarray, int, float)  #: what a field holds that is looked at for t
 #: errors it is wrong; and how far from the start these points are.
 ESTIMATES, FEW_ESTIMATES, DEVIATIONS, DISTANCES = 1_000, 50, 8.0, (0.6, 8.0)
 EQUAL = 1e-4  #: share of the largest partial derivative by which an exact one may differ
-#: Calls of a clock at one state, at most and at least.
-PROPOSALS, FEWEST = 1_000, 400
+#: Calls of a clock at one state, at most and at least; and in all, times data and coordinates.
+PROPOSALS, FEWEST, PROPOSED_NUMBERS = 1_000, 400, 2_000_000
 #: By how many errors spacings between proposals must be off; longer ones are left out, as a bound may be 0 in between;
 #: and how often a bound goes up and down between two times, at most, that is no number at random.
 SPACINGS, LONGEST, WAVES = 5.0, 7.0, 20.0
@@ -700,7 +703,9 @@ def _check_proposals(process, chain):
     independent Exp(1) variables. Bounds that change from call to call at the same time are left alone.
     """
     mine = [part for part in users_parts(process) if part._kind != "provider"]
-    calls = min(PROPOSALS, REHEARSED_TERMS // max(getattr(process.model, "n_data", 0), 1))
+    data = max(getattr(process.model, "n_data", 0), 1)
+    most = PROPOSED_NUMBERS // (data * process.dim)
+    calls = min(PROPOSALS, REHEARSED_TERMS // data, most)
     if not mine or any(getattr(part, "adapts", False) for part in mine) or calls < FEWEST:
         return
     native, state, rng = _python(process), copied(chain.state), np.random.default_rng(0)
@@ -719,9 +724,11 @@ def _check_proposals(process, chain):
         seen = proposals(i, calls)
         found = None if seen is None else _spacings(seen)
         if found is not None and DOUBTFUL < abs(found[0] - 1.0) * math.sqrt(found[1]) < SPACINGS:
-            further = proposals(i, FURTHER * calls)
+            further = proposals(i, min(FURTHER * calls, most))
             found = None if further is None else _spacings(further)
-        if found is not None and abs(found[0] - 1.0) > SPACINGS / math.sqrt(found[1]):
+        state.bounds[i] = 2.0
+        always = _attempt(process, native, "rate", (state, i, now, rng)) == 2.0  # events, whatever is stated
+        if found is not None and abs(found[0] - 1.0) > SPACINGS / math.sqrt(found[1]) and not always:
             warn(
                 f"{name} proposes at other times than the bounds that it returns say: times between {found[1]:,} "
                 f"proposals of clock {i} are {found[0]:.3g} times as long as theirs. Accepted with probability rate / "
@@ -1033,10 +1040,17 @@ def _plain(owner, known):
     native = owner.native
     parts = [getattr(owner, field, None) for field in native._fields]
     values = [
-        _plain(part, known) if isinstance(part, Compiled) else value for part, value in zip(parts, native, strict=True)
+        _plain(part, known) if isinstance(part, Compiled) and not _is_large(part) else value
+        for part, value in zip(parts, native, strict=True)
     ]
     methods = {name: _plain_function(method, known) for name, method in type(owner)._methods.items()}
     return type(type(native).__name__, (type(native),), methods)(*values)
+
+
+def _is_large(part):
+    """Whether a part is a model of ours whose gradient takes long in plain Python."""
+    ours = isinstance(part, Model) and is_trusted(type(part).__module__)
+    return ours and part.n_data * part.dim > REHEARSED_NUMBERS
 
 
 def _plain_function(function, known):
@@ -1047,6 +1061,9 @@ def _plain_function(function, known):
             function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
         )
         for name in function.__code__.co_names:
-            if isinstance(getattr(scope.get(name), "py_func", None), types.FunctionType):
-                scope[name] = _plain_function(scope[name], known)
+            value = scope.get(name)
+            if isinstance(getattr(value, "py_func", None), types.FunctionType):
+                scope[name] = _plain_function(value, known)
+            elif hasattr(value, "in_plain_python"):
+                scope[name] = value.in_plain_python
     return known[function]

@@ -11,6 +11,7 @@
 `vectorised_inlined`  a small one of these
 `allocating`          one of these that creates arrays
 `fused_inlined`       a small one in which a product and a sum may be rounded once
+`in_plain_python`     an intrinsic of numba, with what stands for it in plain Python
 ====================  ======================================================================================
 
 Each says itself whether sums may be reordered. Numba would else pass that on from the caller for which it first
@@ -27,6 +28,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 import numba
+from numba.extending import intrinsic
 
 from pdmp.native.messages import warn_not_kept
 
@@ -66,6 +68,19 @@ def entry(function: Callable) -> Callable:
     """Compile a function that Python calls, and keep the machine code on disk."""
     dispatcher = numba.njit(**OUTER, **EXACT)(function)
     return dispatcher if numba.config.DISABLE_JIT else keep_on_disk(dispatcher)
+
+
+def in_plain_python(body: Callable) -> Callable:
+    """Make an intrinsic of numba that in plain Python is `body`: with ``NUMBA_DISABLE_JIT=1``, and in rehearsals."""
+
+    def made(definition):
+        if numba.config.DISABLE_JIT:
+            return body
+        found = intrinsic(definition)
+        found.in_plain_python = body
+        return found
+
+    return made
 
 
 def method_options(method):

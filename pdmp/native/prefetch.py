@@ -10,84 +10,66 @@ import mmap
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
-from numba.extending import intrinsic
+from numba.core import cgutils
 
-from pdmp.native.classes import inlined
+from pdmp.native.decorators import in_plain_python, inlined
 
 LINE = 64  #: bytes in a cache line
 
-if config.DISABLE_JIT:
 
-    def _fetch(data, i):
-        pass
+@in_plain_python(lambda address: ctypes.c_double.from_address(int(address)).value)
+def read_at(context, address):
+    """The float64 at an address."""
 
-    def read_at(address):
-        """The float64 at an address."""
-        return ctypes.c_double.from_address(int(address)).value
+    def generate(context, builder, signature, args):
+        number = ir.DoubleType()
+        place = builder.inttoptr(args[0], number.as_pointer())
+        return builder.load(place, typ=number)
 
-    def fetch_at(address):
-        """Load what is at an address into the cache."""
-
-else:
-
-    @intrinsic
-    def read_at(context, address):
-        """The float64 at an address."""
-
-        def generate(context, builder, signature, args):
-            number = ir.DoubleType()
-            place = builder.inttoptr(args[0], number.as_pointer())
-            return builder.load(place, typ=number)
-
-        return types.float64(types.int64), generate
-
-    @intrinsic
-    def fetch_at(context, address):
-        """Load what is at an address into the cache."""
-
-        def generate(context, builder, signature, args):
-            byte, flag = ir.IntType(8), ir.IntType(32)
-            function = builder.module.declare_intrinsic(
-                "llvm.prefetch", [byte.as_pointer()], ir.FunctionType(ir.VoidType(), [byte.as_pointer()] + [flag] * 3)
-            )
-            builder.call(function, [builder.inttoptr(args[0], byte.as_pointer()), flag(0), flag(3), flag(1)])
-            return context.get_dummy_value()
-
-        return types.none(types.int64), generate
-
-    @intrinsic
-    def _fetch(context, data, i):
-
-        def generate(context, builder, signature, args):
-            array = context.make_array(signature.args[0])(context, builder, args[0])
-            stride = cgutils.unpack_tuple(builder, array.strides)[0]
-            byte = ir.IntType(8)
-            row = builder.ptrtoint(array.data, stride.type)
-            row = builder.add(row, builder.mul(builder.sext(args[1], stride.type), stride))
-            flag = ir.IntType(32)
-            function = builder.module.declare_intrinsic(
-                "llvm.prefetch", [byte.as_pointer()], ir.FunctionType(ir.VoidType(), [byte.as_pointer()] + [flag] * 3)
-            )
-            for line in range(4):
-                offset = stride.type(line * LINE)
-                with builder.if_then(builder.icmp_signed("<", offset, stride)):
-                    pointer = builder.inttoptr(builder.add(row, offset), byte.as_pointer())
-                    builder.call(function, [pointer, flag(0), flag(3), flag(1)])
-            return context.get_dummy_value()
-
-        return types.none(data, i), generate
+    return types.float64(types.int64), generate
 
 
-if config.DISABLE_JIT or not hasattr(mmap, "MADV_WILLNEED"):  # a system that cannot be asked
+@in_plain_python(lambda address: None)
+def fetch_at(context, address):
+    """Load what is at an address into the cache."""
 
-    @inlined
-    def _ask(data, i):
-        return 0
+    def generate(context, builder, signature, args):
+        byte, flag = ir.IntType(8), ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte.as_pointer()], ir.FunctionType(ir.VoidType(), [byte.as_pointer()] + [flag] * 3)
+        )
+        builder.call(function, [builder.inttoptr(args[0], byte.as_pointer()), flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
 
-else:
+    return types.none(types.int64), generate
 
-    @intrinsic
+
+@in_plain_python(lambda data, i: None)
+def _fetch(context, data, i):
+
+    def generate(context, builder, signature, args):
+        array = context.make_array(signature.args[0])(context, builder, args[0])
+        stride = cgutils.unpack_tuple(builder, array.strides)[0]
+        byte = ir.IntType(8)
+        row = builder.ptrtoint(array.data, stride.type)
+        row = builder.add(row, builder.mul(builder.sext(args[1], stride.type), stride))
+        flag = ir.IntType(32)
+        function = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte.as_pointer()], ir.FunctionType(ir.VoidType(), [byte.as_pointer()] + [flag] * 3)
+        )
+        for line in range(4):
+            offset = stride.type(line * LINE)
+            with builder.if_then(builder.icmp_signed("<", offset, stride)):
+                pointer = builder.inttoptr(builder.add(row, offset), byte.as_pointer())
+                builder.call(function, [pointer, flag(0), flag(3), flag(1)])
+        return context.get_dummy_value()
+
+    return types.none(data, i), generate
+
+
+if hasattr(mmap, "MADV_WILLNEED"):
+
+    @in_plain_python(lambda data, i: 0)
     def _ask(context, data, i):
 
         def generate(context, builder, signature, args):
@@ -103,6 +85,12 @@ else:
             return builder.call(function, [builder.inttoptr(page, byte.as_pointer()), length, flag(mmap.MADV_WILLNEED)])
 
         return types.int32(data, i), generate
+
+else:  # a system that cannot be asked
+
+    @inlined
+    def _ask(data, i):
+        return 0
 
 
 @inlined

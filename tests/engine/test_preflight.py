@@ -29,7 +29,7 @@ from pdmp.engine import run as run_module
 from pdmp.engine.chain import Chain
 from pdmp.flow import Linear
 from pdmp.interfaces.report import Report
-from pdmp.native.classes import check_attributes, holds_generator, positive_part
+from pdmp.native.classes import Compiled, check_attributes, holds_generator, positive_part
 from pdmp.native.fingerprints import array_digest
 from pdmp.native.velocities import dot  # noqa: F401 - likewise
 from pdmp.process import Prepared, count_data
@@ -1093,6 +1093,85 @@ class Hasty(Right):
     @pdmp.compiled
     def rate(self, state, i, now, rng):
         return 1.0
+
+
+def _said_of_proposals(process, initial):
+    process = process.resolve(np.array(initial))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        preflight.rehearse(process, new_chain(process, initial, 1, time=1.0))
+    return [str(one.message) for one in caught if "proposes at other times" in str(one.message)]
+
+
+class Stated(pdmp.ZigZag):
+    factor: float
+
+    def __init__(self, target, factor, **options):
+        super().__init__(target, **options)
+        self.factor = factor
+
+    @pdmp.compiled
+    def clock(self, state, i, now, rng):
+        time, bound = self.thinning.propose(self, state, i, now, rng)
+        return time, self.factor * bound
+
+
+@pytest.mark.parametrize(
+    "around", [lambda p: p, lambda p: pdmp.Bounded(p, lower=-15.0), lambda p: pdmp.Sticky(p, kappa=1.0)]
+)
+def test_bounds_of_a_clock_with_a_regression_are_compared_within_another_process_too(around):
+    """In plain Python what its model calls is plain as well, also where it is machine code in runs."""
+    model = pdmp.models.LogisticRegression(np.eye(6, 2) + 0.3, [0, 1, 0, 1, 1, 0])
+    for factor in (1.0, 1.5):
+        said = _said_of_proposals(around(Stated(model, factor)), [0.3, 0.2])
+        assert len(said) == (factor > 1.0) and all(text.startswith("Stated proposes") for text in said)
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="there all of it is plain")
+def test_no_method_of_ours_calls_what_plain_python_cannot():
+    """But for models by address, which a rehearsal asks in machine code."""
+    assert all(getattr(pdmp.models, name) for name in pdmp.models.__all__)  # all of them are there
+    found, classes = set(), Compiled.__subclasses__()
+    while classes:
+        cls, known = classes.pop(), {}
+        classes += cls.__subclasses__()
+        for one in cls._methods.values() if preflight.is_trusted(cls.__module__) else ():
+            preflight._plain_function(one, known)
+        for function in known.values():
+            names = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+            found |= {(cls.__name__, name) for name, value in names.items() if "Intrinsic" in type(value).__name__}
+    assert {owner for owner, _ in found} <= {"Called"}
+
+
+def test_a_large_model_of_ours_keeps_its_machine_code_in_a_rehearsal(monkeypatch):
+    model = pdmp.models.LogisticRegression(np.eye(6, 2) + 0.3, [0, 1, 0, 1, 1, 0])
+    process = Stated(model, 1.0)
+    for more in (0, -1):
+        monkeypatch.setattr(preflight, "REHEARSED_NUMBERS", model.n_data * model.dim + more)
+        kinds = {type(native.provider.model) for native in (preflight._plain(process, {}), process.native)}
+        assert len(kinds) == 2 + more
+
+
+def test_so_many_proposals_are_drawn_that_large_models_take_no_longer(monkeypatch):
+    """Never fewer than say something; 15 times as many, where a first look leaves it open, only of small models."""
+    model, asked = pdmp.models.LogisticRegression(np.eye(6, 2) + 0.3, [0, 1, 0, 1, 1, 0]), []
+    monkeypatch.setattr(preflight, "_spacings", lambda seen: asked.append(len(seen)) or (0.9, 500))
+    for most, wanted in ((399, []), (400, [400, 400]), (2_000, [1_000, 2_000])):
+        asked.clear()
+        monkeypatch.setattr(preflight, "PROPOSED_NUMBERS", most * model.n_data * model.dim)
+        _said_of_proposals(Stated(model, 1.0), [0.3, 0.2])
+        assert asked == wanted
+
+
+def test_a_bound_that_is_always_accepted_is_no_intensity():
+    """`CoordinateSampler` states 1 for refreshments, where its rate is whatever bound is stated."""
+
+    class Own(pdmp.CoordinateSampler):
+        @pdmp.compiled
+        def clock(self, state, i, now, rng):
+            return pdmp.CoordinateSampler.clock(self, state, i, now, rng)
+
+    assert _said_of_proposals(Own(pdmp.models.Gaussian([1.0, -1.0], np.eye(2))), [0.3, 0.2]) == []
 
 
 @pytest.mark.parametrize("late", [0.0, 0.5, 2.0])
