@@ -30,6 +30,7 @@ from pdmp.models.adapters.function import FunctionModel
 from pdmp.models.base import Model
 from pdmp.models.numerical import prior_gradient
 from pdmp.models.verification import evaluated, shown, wrong_slope
+from pdmp.process import KINDS, Process
 
 POSITIONS, EACH = 32, 5  #: that are compared, at most; and gradients and potentials at each
 DRAWS, NUMBERS = 512, 2_000_000  #: positions of each chain among which extremes are looked for, and numbers in them
@@ -52,6 +53,7 @@ PAIRS = 12  #: dimensions up to which those of (xᵢ - m) ∂U/∂xⱼ are compa
 #: By how much, of a process with and without a step, and by how many Monte Carlo errors such a mean must be off to be
 #: mentioned.
 WRONG, WRONG_EXACT, ERRORS = 0.35, 0.1, 5.0
+MOVING = 0.5  #: share of the draws in which all coordinates must move, of those some of which may rest
 COORDINATES = 32  #: whose effective draws are counted for that, at most, those that are off most
 FACTOR = 2.0  #: by which the variance of a fixed-step sampler of the package must be off, as it has a bias at any step
 
@@ -143,27 +145,32 @@ def law_warning(run):
     """A sentence if the draws of a user's process, gradient estimator or bound have not the law of the target.
 
     Nor those of a path around the centre of a reference, which hardly leaves it if that is given and far too narrow.
+    Within walls it is judged if the path met none, and with coordinates that rest at 0 where all of them move.
     """
     process = run.process
     ours = not users_parts(process)
-    if ours and not isinstance(process.flow, Elliptic) or process.rests or process.walled:
+    if ours and (process.rests or not isinstance(process.flow, Elliptic)) or _met_walls(run):
         return []
     stepless = not ours and not process.ticks
     found = _gradients(run, FEWEST, most=MANY if stepless else MEANS)
     if found is None:
         return []
     (x, gradients), d = found, run.dim
-    n = x.shape[1]
-    low, high = np.quantile(x.reshape(-1, d), (0.25, 0.75), axis=0)
+    n, moving = x.shape[1], np.all(x != 0.0, axis=2) if process.rests else np.ones(x.shape[:2], bool)
+    if moving.mean() < MOVING:
+        return []
+    low, high = np.quantile(x[moving], (0.25, 0.75), axis=0)
     if not np.all(high > low) or not np.all(np.isfinite(gradients)):
         return []
     draws = np.min([*effective_draws(run).values()], axis=0)
     pairs = [(i, j) for i in range(d) for j in range(d) if i == j or d <= PAIRS]
     first, second = np.array(pairs).T
-    away, slopes = (x - x.mean(axis=(0, 1))) / (high - low), gradients * (high - low) / 1.35
+    away, slopes = (x - x[moving].mean(axis=0)) / (high - low), gradients * (high - low) / 1.35
     values = np.concatenate([slopes, 1.35 * away[..., first] * slopes[..., second]], axis=2)
     right = np.concatenate([np.zeros(d), (first == second).astype(float)])
-    draws = np.minimum(np.concatenate([draws, np.minimum(draws[first], draws[second])]), len(x) * n)
+    # A mean where all move is that of all draws, with weight 0 where one rests.
+    values = right + (values - right) * (moving / moving.mean())[..., None]
+    draws = np.minimum(np.concatenate([draws, np.minimum(draws[first], draws[second])]), len(x) * n) * moving.mean()
     with np.errstate(all="ignore"):
         means, errors = values.mean(axis=(0, 1)), standard_error(list(values), [1.0] * len(x), [float(n)] * len(x))
         errors = np.maximum(errors, values.std(axis=(0, 1)) / np.sqrt(draws))
@@ -189,9 +196,17 @@ def law_warning(run):
     return [_another_law(run, what, means[k], errors[k], right[k], cause)]
 
 
+def _met_walls(run):
+    """Whether a path has met a wall, or nothing counts that."""
+    kinds = [KINDS + k for k, name in enumerate(run.process.events) if name == "wall"]
+    return run.process.walled and (not kinds or any(record.counts[kinds].any() for record in run.records))
+
+
 def _another_law(run, what, mean, error, right, cause):
+    users = (part for part in users_parts(run.process) if isinstance(part, Process))
+    name = type(next(users, run.process)).__name__
     return (
-        f"the draws of {type(run.process).__name__} have not the law of {type(run.process.model).__name__}: the mean "
+        f"the draws of {name} have not the law of {type(run.process.model).__name__}: the mean "
         f"of {what} is {mean:.2g}, with an error of {error:.1g}, and {right:g} for a density without walls. {cause}, "
         "or the warm-up is too short."
     )
