@@ -307,6 +307,12 @@ def check_replaced(cls):
     for name, method in cls._methods.items():
         now = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), method)
         if now is not method and method.__name__ == name:
+            if method is cls._methods.get("total_potential"):  # where a model with terms keeps it
+                raise TypeError(
+                    f"`potential` of {cls.__name__} stands beside terms: a model with `term_potential` has its "
+                    "potential from that and from `prior_potential`, and the gradients of both; write these, or a "
+                    "class that derives from pdmp.Model with `potential` and `add_gradient` alone."
+                )
             raise TypeError(
                 f"`{name}` of {cls.__name__} was replaced after the class was defined, and runs would not know: define "
                 "a class that derives from it, with the method marked @compiled."

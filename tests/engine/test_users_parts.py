@@ -428,6 +428,16 @@ def test_a_method_that_was_replaced_is_refused(cls, monkeypatch):
     assert pdmp.sample(process, events=10, seed=1).events[0] == 10
 
 
+def test_a_potential_beside_terms_is_refused_by_what_it_is():
+    class Link(pdmp.models.LogisticRegression):
+        @pdmp.compiled
+        def potential(self, x):
+            return 0.5 * x[0] * x[0]
+
+    with pytest.raises(TypeError, match=r"^`potential` of Link stands beside terms: .* `prior_potential`"):
+        pdmp.sample(pdmp.BPS(Link(np.eye(2), [0, 1])), events=10, seed=1)
+
+
 class Drifting(pdmp.Model):
     """A potential whose computing moves the point."""
 
