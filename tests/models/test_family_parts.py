@@ -122,6 +122,12 @@ FAULTS = {
         CONSTANT,
         "and in `loss` all of -log p that depends on parameters",
     ),
+    "no draws, another log scale below 0": (
+        RAYLEIGH,
+        {"loss": lambda y, z: 2.0 * np.abs(z) + 0.5 * y**2 * np.exp(-2.0 * z), "draw": None},
+        CONSTANT,
+        "at scale = 0.67 .* and in `loss` all of -log p that depends on parameters",
+    ),
     "no log scale of the second": (NORMAL, {"loss": lambda y, z, a: 0.5 * ((y - z) * np.exp(-a)) ** 2}, LOSS, OF_SIGMA),
     "a variance for the second": (
         NORMAL,

@@ -10,6 +10,7 @@ from scipy import special
 
 import pdmp
 from pdmp.engine.preflight import check_propriety
+from pdmp.expressions.nodes import where
 from pdmp.models.families import FAMILIES
 from pdmp.models.priors import Flat, Gamma, HalfNormal, Normal
 from pdmp.models.propriety import (
@@ -911,6 +912,18 @@ def test_a_potential_of_what_a_coordinate_is_not_is_found(potential, transform, 
         assert find_wrong_sign(right, begin) is None
         walled = made(lambda x: 0.5 * float(x @ x) if x[0] < math.log(3.0) else outside)
         assert find_wrong_sign(walled, begin) is None
+
+
+def test_shares_that_are_none_at_the_start_nor_where_each_is_a_half_are_found_as_well():
+    p, n = pdmp.Parameters(w=2), np.repeat([0.0, 1.0, 2.0], [40, 60, 100])
+    rows = pdmp.terms(
+        lambda k, a, b: -where(k == 0.0, np.log(a), where(k == 1.0, np.log(b), np.log(1.0 - a - b))),
+        [n],
+        [p.w[0], p.w[1]],
+    )
+    one = pdmp.models.sum_of_terms(p, [rows], transforms={"w": Simplex()})
+    assert not one.initial.any() and not math.isfinite(one.potential(one.initial))
+    assert "not a number where simplex(w[0]) is below 0." in find_wrong_sign(one, one.initial).text
 
 
 def test_an_edge_at_the_upper_bound_is_found_as_well():
