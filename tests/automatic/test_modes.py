@@ -829,6 +829,24 @@ def test_other_signs_of_many_coordinates_are_a_mode(dim):
     np.testing.assert_allclose(mode.gaussian.centre, -c, atol=1e-12)
 
 
+def test_what_the_chains_of_each_image_cost_is_counted(monkeypatch):
+    """Two signs that nothing tells: three images, and a window from each."""
+    for name, part in {"sent": None, "comes_to": False, "lookalikes": [], "dips": [], "gradients_of": 10_000}.items():
+        monkeypatch.setattr(modes, name, lambda *_, part=part: part)
+    monkeypatch.setattr(modes, "PATHS", 0)
+    model = target(
+        lambda x: 0.5 * float((np.abs(x) - 5.0) @ (np.abs(x) - 5.0)),
+        lambda x: x - 5.0 * np.sign(x),
+        2,
+        variables={"a": (), "b": ()},
+    )
+    starts = find_starts(model, 4, rng(1), initial=-LEFT[:, [0, 0]])
+    visited = 5.0 + rng(2).standard_normal((100, 2))
+    hidden, near, spent = hidden_modes(model, starts, learnt(np.full(2, 5.0), np.eye(2), visited, visited[:4]), seed())
+    assert {tuple(np.sign(mode.gaussian.centre)) for mode in hidden} == {(-1.0, -1.0), (-1.0, 1.0), (1.0, -1.0)}
+    assert near == () and spent // 10_000 == 3
+
+
 def test_how_often_a_mode_of_less_mass_is_visited():
     """A quarter of 2 s (1 - s), with s its share of the mass."""
     gaussian = Gaussian(np.zeros(1), np.ones(1))
