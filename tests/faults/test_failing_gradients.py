@@ -5,15 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 import warnings
-from concurrent.futures import ThreadPoolExecutor as Thread
 
 import numpy as np
 import pytest
 
 import discrete
 import pdmp
+from pdmp.engine.executors import Segments
 from pdmp.engine.preflight import check_propriety
 from tests.checks import in_ci
+from tests.engine.helpers_run import Serial
 
 DIM = 2
 
@@ -288,12 +289,21 @@ def test_chains_that_had_not_begun_are_left_out_of_a_run_that_failed():
             raise ArithmeticError("beyond")
         return 0.5 * x @ x, x
 
-    model = pdmp.models.from_function(function, 2)
-    said = r"beyond.*\); [12] of 3 chains had no path after the warm-up yet, and are left out\.$"
+    class First(Serial):
+        begun = False
+
+        def submit(self, function, /, *args, **kwargs):
+            if self.begun:
+                raise KeyboardInterrupt
+            self.begun = True
+            return super().submit(function, *args, **kwargs)
+
+    process = pdmp.BPS(pdmp.models.from_function(function, 2))
+    said = r"beyond.*\); 2 of 3 chains had no path after the warm-up yet, and are left out\.$"
     with pytest.raises(pdmp.SamplingError, match=said) as caught:
-        pdmp.sample(pdmp.BPS(model), events=5_000, chains=3, seed=1, executor=Thread(1))
+        pdmp.sample(process, events=5_000, chains=3, seed=1, executor=Segments(First(), 60.0))
     run = caught.value.run
-    assert run.stopped == "failed" and run.draws(10).shape == (run.chains, 10, 2) and run.chains < 3
+    assert run.stopped == "failed" and run.chains == 1 and run.draws(10).shape == (1, 10, 2)
     assert np.all(np.isfinite(run.quantile(0.9)))
 
 

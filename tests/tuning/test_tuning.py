@@ -407,7 +407,7 @@ def test_compilation_costs_no_budget(monkeypatch):
     found = tuning.mamba(langevin, tuning.grid(step=[0.1, 0.2]), 0.05, metric=error_of_the_mean, seed=1)
     assert begun == [0.0, 0.0]
     assert found.clock == "seconds" and all(row["draws"] >= 3 for row in found.table)
-    assert found.run.stats["seconds"] < 0.3 < found.run.info["wall_seconds"]
+    assert found.run.info["wall_seconds"] >= found.run.stats["seconds"] + 0.3
 
 
 #: It has no mode.
