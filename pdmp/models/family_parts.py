@@ -25,7 +25,6 @@ SLIGHT = 1e-3  #: what an average may be off anyhow: where no draw has an event,
 STEP = 1e-4  #: of differences of the loss
 NEAR = 0.1  #: a functional moved by as much must leave all draws possible: else the derivative has another mean
 TOLERANCE = 0.01  #: of a sum or an integral that is 1
-MARKS = (-1.0, 0.0, 1.0, 2.0)  #: values of a column that may say how a row is seen, of which draws know nothing
 NOTHING = 1e-6  #: a sum or an integral that misses the law
 MOST = 100_000  #: terms of a sum
 SEED = 0
@@ -64,22 +63,18 @@ def compare_parts(family: Family, y: np.ndarray, columns: Mapping[str, np.ndarra
     """
     left = ("censored", "upper") if "censored" in family.data else ()  # draws are of what is seen
     own = {name: a for name, a in columns.items() if name in family.data and name not in left}
-    marks = {name: np.unique(a, return_index=True)[1] for name, a in own.items() if np.isin(a, MARKS).all()}
-    # Of each column a row of each mark, or those where it is least and greatest.
-    rows = [int(i) for name, a in own.items() for i in marks.get(name, (np.argmin(a), np.argmax(a)))][:8] or [0, 0]
+    rows = [int(i) for a in own.values() for i in (np.argmin(a), np.argmax(a))][:8] or [0, 0]
     data = [own[name][rows] if name in own else (usual or 0.0) for name, usual in family.data.items()]
     with np.errstate(all="ignore"):
-        for text in _Look(family, y[:: 1 + len(y) // MOST], data, (DRAWS, len(rows)), bool(marks)).found():
+        for text in _Look(family, y[:: 1 + len(y) // MOST], data, (DRAWS, len(rows))).found():
             warn(text)
 
 
 class _Look:
     """At the parts, place by place."""
 
-    def __init__(self, family, y, data, shape, marked):
+    def __init__(self, family, y, data, shape):
         self.family, self.y, self.data, self.shape = family, y, data, shape
-        # Where the loss may know more of a row than draws do, a fault is one of all rows; else they are one sample.
-        self.judged, self.grouped = (np.all, np.transpose) if marked else (np.any, lambda a: a.reshape(1, -1))
         self.said: dict[str, str] = {}  #: by the part
         self.fits = False  #: whether a mean could be compared
         self.totals: list[tuple[float, str]] = []  #: those that are not 1, and where
@@ -100,7 +95,9 @@ class _Look:
             except Exception as error:  # noqa: BLE001 - of the user's, also for parameters out of their range
                 failed = failed or (error, eta)
                 continue
-            for look in (self.look_at_scores, self.look_at_means, self.look_at_totals):
+            # Further data may be of how a row is seen, weighed or scaled, of which draws know nothing.
+            looks = (self.look_at_scores, self.look_at_means, self.look_at_totals)
+            for look in looks[1:2] if family.data else looks:
                 try:
                     look(eta, values, at, drawn)
                 except Exception:  # noqa: BLE001, S112
@@ -135,13 +132,11 @@ class _Look:
             return not isinstance(alone, ValueError) or isinstance(alone, IndexError)  # of axes it is both
 
     def averages(self, values, slight):
-        """Of each group of rows: the mean, its standard error, infinite if not steady, and whether it is not 0."""
-        values = self.grouped(values)
-        mean = values.mean(axis=-1)
-        squares = (values - mean[:, None]) ** 2
-        total = squares.sum(axis=-1)
-        error = np.where(squares.max(axis=-1) <= STEADY * total, np.sqrt(total) / values.shape[-1], math.inf)
-        return mean, error, np.abs(mean) > ERRORS * error + slight
+        """The mean, its standard error, infinite if not steady, and whether it is not 0."""
+        mean, squares = values.mean(), (values - values.mean()) ** 2
+        total = squares.sum()
+        error = math.sqrt(total) / values.size if squares.max() <= STEADY * total else math.inf
+        return mean, error, abs(mean) > ERRORS * error + slight
 
     def look_at_scores(self, eta, values, at, drawn):
         if drawn is None or "score" in self.said:
@@ -155,13 +150,13 @@ class _Look:
 
         for k, (name, link) in enumerate(family.links.items()):
             score = (loss(k, STEP) - loss(k, -STEP)) / (2.0 * STEP)
-            mean, error, off = self.averages(score.reshape(self.shape), SLIGHT)
-            worst = int(np.argmax(ratios := np.abs(mean) / (error + SLIGHT)))
-            if self.judged(off) and ratios[worst] > far and np.all(np.isfinite([loss(k, NEAR), loss(k, -NEAR)])):
-                far, given = ratios[worst], name if link == "identity" else f"the {link} of {name}"
+            mean, error, off = self.averages(score, SLIGHT)
+            ratio = abs(mean) / (error + SLIGHT)
+            if off and ratio > far and np.all(np.isfinite([loss(k, NEAR), loss(k, -NEAR)])):
+                far, given = ratio, name if link == "identity" else f"the {link} of {name}"
                 self.said["score"] = (
                     f"`draw` and `loss` of {family.name} are not of one law: at {at} the derivative of `loss` by "
-                    f"{given} is {mean[worst]:.3g} ± {error[worst]:.1g} on average over draws, and must be 0"
+                    f"{given} is {mean:.3g} ± {error:.1g} on average over draws, and must be 0"
                 )
                 self.said["loss"] = (
                     f"write in `loss` all of -log p that depends on {name}, such as the logarithm of a scale"
@@ -173,14 +168,12 @@ class _Look:
         if drawn is None or family.mean is None or family.response == "angle" or "mean" in self.said:
             return
         mean = np.broadcast_to(np.asarray(family.mean(*values, *self.data), float), self.shape)
-        difference, error, off = self.averages(drawn - mean, SLIGHT * np.abs(self.grouped(mean)).mean(axis=-1))
-        worst = int(np.argmax(np.abs(difference)))
-        self.fits = self.fits or bool(np.all(np.isfinite(error)))
-        if self.judged(off) and np.ptp(drawn) > 0.0:
-            average, stated = (self.grouped(a).mean(axis=-1)[worst] for a in (drawn, mean))
+        _, error, off = self.averages(drawn - mean, SLIGHT * np.abs(mean).mean())
+        self.fits = self.fits or math.isfinite(error)
+        if off and np.ptp(drawn) > 0.0:
             self.said["mean"] = (
-                f"`mean` of {family.name} is not that of `draw`: at {at} it is {stated:.4g}, and draws are "
-                f"{average:.4g} ± {error[worst]:.1g} on average"
+                f"`mean` of {family.name} is not that of `draw`: at {at} it is {mean.mean():.4g}, and draws are "
+                f"{drawn.mean():.4g} ± {error:.1g} on average"
             )
 
     def look_at_totals(self, eta, values, at, drawn):
@@ -194,7 +187,7 @@ class _Look:
             found = [one for one in found if drawn is not None or not one < NOTHING]  # of a law elsewhere
             off = bool(found) and all(abs(one - 1.0) > TOLERANCE for one in found)
             totals.append((found[0] if found else math.nan, off and np.all(np.isfinite(found))))  # or nothing is known
-        if self.judged([off for _, off in totals]):
+        if any(off for _, off in totals):
             self.totals.append((next(total for total, off in totals if off), at))
 
     def totals_of(self, eta, data, sample, is_drawn):
@@ -217,8 +210,7 @@ class _Look:
             for a, b in ((low, high),) if is_drawn else ((0.0, end), (low, end), (0.0, high)):
                 yield density(np.arange(a, b + 1.0)).sum() if b - a < MOST else math.nan
             return
-        common = np.unique(sample, return_counts=True)[1].max()
-        if common > max(1.0, len(sample) * (0.001 if is_drawn else 0.05)):  # a number has a probability of its own
+        if len(np.unique(sample)) < 0.9 * len(sample):  # numbers have probabilities of their own, as rounded ones
             return
         of, slope, inverse, end = UNBOUNDED[kind]
         own = np.median(sample), np.subtract(*np.quantile(sample, [0.75, 0.25])) or 1.0

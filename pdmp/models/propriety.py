@@ -28,7 +28,7 @@ import numpy as np
 
 from pdmp.errors import silenced
 from pdmp.models.priors import Flat
-from pdmp.models.transforms import Identity, coordinate_names
+from pdmp.models.transforms import Identity, Interval, Ordered, Upper, coordinate_names
 from pdmp.models.verification import check_gradient
 
 #: Places on a ray, in units of max(1, |x|).
@@ -227,7 +227,7 @@ def _wrong_sign_of_terms(model, search):
                 return Improper(
                     f"terms without data fall faster than linearly whichever way {name} goes, {HIDDEN}", False
                 )
-        found = _falls_to_one_side(alone, alone, 1.0)
+        found = _falls_to_one_side(alone, whole, 1.0)
         if found is not None:
             return Improper(f"the terms without data fall {_one_sided(found)}", False)
     return None
@@ -257,19 +257,39 @@ def _takes_a_coordinate_for_its_number(model, x, inside):
             f"be any number: write {transform.formula()} where {name} itself is meant. (U has the Jacobian of "
             "`transforms=` too; priors bring theirs.)"
         )
-        edges = sorted({0.0, getattr(transform, "lower", 0.0), getattr(transform, "upper", 0.0)})
-        for edge, side in itertools.product(edges, (-1.0, 1.0)):
-            a, b = begin[j], edge + 0.05 * side
-            u = at(b)
-            if abs(edge) > FURTHEST or math.isfinite(u):
-                continue
-            for _ in range(60):
-                middle = 0.5 * (a + b)
-                a, b = (middle, b) if math.isfinite(at(middle)) else (a, middle)
-            if abs(a - edge) < 1e-9 * max(1.0, abs(edge)):
-                how, where = "not a number" if math.isnan(u) else "infinite", "below" if side < 0.0 else "above"
-                return Improper(f"U is {how} where {label} is {where} {edge:g}. {says}", math.isnan(u))
+        ends = [
+            (edge, side, u) for edge, side in _ends(transform) if (u := _beyond(at, begin[j], edge, side)) is not None
+        ]
+        several = len(ends) == 2 or not isinstance(transform, Interval)
+        if ends and (several or math.isnan(ends[0][2])):
+            edge, side, u = ends[0]
+            how, where = "not a number" if math.isnan(u) else "infinite", "below" if side < 0.0 else "above"
+            return Improper(f"U is {how} where {label} is {where} {edge:g}. {says}", several and math.isnan(u))
     return None
+
+
+def _ends(transform):
+    """(edge, side) of where a natural parameter ends; of a number that is known to be below another, 0 as well.
+
+    An interval must have both: a share that is known to be above 1/2 ends at a logit of 0, too.
+    """
+    if isinstance(transform, Interval):
+        return (transform.lower, -1.0), (transform.upper, 1.0)
+    if isinstance(transform, Upper):
+        return (transform.upper, 1.0), (0.0, -1.0)
+    return () if isinstance(transform, Ordered) else ((getattr(transform, "lower", 0.0), -1.0),)
+
+
+def _beyond(potential, begin, edge, side):
+    """What U (of one coordinate) is beyond an edge if it is no finite number from there on; else None."""
+    a, b = begin, edge + 0.05 * side
+    u = potential(b)
+    if abs(edge) > FURTHEST or math.isfinite(u):
+        return None
+    for _ in range(60):
+        middle = 0.5 * (a + b)
+        a, b = (middle, b) if math.isfinite(potential(middle)) else (a, middle)
+    return u if abs(a - edge) < 1e-9 * max(1.0, abs(edge)) else None
 
 
 def _wrong_sign_of_parts(model, search):

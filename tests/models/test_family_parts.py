@@ -173,16 +173,10 @@ FAULTS = {
     "draws without the further data": (
         EXPOSED,
         {"draw": lambda rng, mu, e: rng.poisson(mu)},
-        LOSS,
-        "draw from the law",
+        MEAN,
+        "by parameters",
     ),
     "means without the further data": (EXPOSED, {"mean": lambda mu, e: mu}, MEAN, "by parameters"),
-    "what is not seen either": (
-        CENSORED,
-        {"loss": lambda y, c, z: 2.0 * np.exp(z) * y - c * z},
-        LOSS,
-        "depends on rate",
-    ),
     "draws of one number": (RAYLEIGH, {"draw": lambda rng, s: rng.rayleigh(np.mean(s))}, "`draw` of", r"of shape \(\)"),
     "draws of an axis": (RAYLEIGH, {"draw": lambda rng, s: np.sum(s, axis=2)}, "`draw` of", "AxisError: axis 2 is out"),
     "draws that branch": (RAYLEIGH, {"draw": lambda rng, s: s if s > 0.0 else 0.0}, "`draw` of", "fails for arrays of"),

@@ -865,6 +865,25 @@ def test_a_loss_given_a_logarithm_for_a_positive_number_is_found():
     assert find_wrong_sign(right, right.initial) is None
 
 
+@pytest.mark.parametrize("tail", [lambda u, t: 2.5 * pdmp.terms.log1p(u * u * np.exp(-2.0 * t) / 4.0),
+                                  lambda u, t: pdmp.terms.log1p(u * u * np.exp(-2.0 * t))])  # fmt: skip
+def test_the_sign_of_a_log_scale_of_heavy_effects_is_asked_about(tail):
+    """Beside it, a constant of data that is a term without data is made up for by these."""
+    y, own = np.sin(np.arange(30.0)), np.arange(30) % 5
+    p = pdmp.Parameters(u=5, t=1)
+    rows = pdmp.terms(lambda y, u: 0.5 * (y - u) ** 2, [y], [p.u[own]])
+    for sign, said in ((1.0, None), (-1.0, "the terms without data fall without end as t → ∞")):
+        effects = pdmp.terms(lambda u, t, s=sign: s * t + tail(u, t), at=[p.u[np.arange(5)], p.t])
+        model = pdmp.models.sum_of_terms(p, [rows, effects], priors={"t": Normal(-1.0, 1.0)})
+        wrong = find_wrong_sign(model, model.initial)
+        assert (wrong is None) if said is None else wrong.text.startswith(said)
+    p = pdmp.Parameters(s=1)
+    rows = pdmp.terms(lambda y, s: 0.5 * y * y * np.exp(-2.0 * s), [y], [p.s[0 * own]])
+    constant = pdmp.terms(lambda s: 30.0 * s + tail(1.0, -s) + s, at=[p.s])
+    model = pdmp.models.sum_of_terms(p, [rows, constant], priors={"s": Normal(0.0, 3.0)})
+    assert find_wrong_sign(model, model.initial) is None
+
+
 BOTH = "terms without data fall without end along u[0] → ±∞, u[1] → ±∞, u[2] → ±∞"
 
 
@@ -886,12 +905,17 @@ def of_a_spread(x, outside):
 @pytest.mark.parametrize(
     ("potential", "transform", "label", "formula"),
     [
-        (of_a_share, Interval(), "logit(p)", "expit(x)"),
-        (of_a_share, Interval(-1.0, 3.0), "interval(p)", "-1 + 4 expit(x)"),
-        (of_shares, Simplex(), "simplex(p[0])", "`Simplex.constrain` of x"),
-        (of_a_spread, Log(), "log(p)", "exp(x)"),
-        (of_a_spread, Log(-2.0), "log(p + 2)", "-2 + exp(x)"),
-        (of_a_spread, Upper(10.0), "log(10 - p)", "10 - exp(x)"),
+        (of_a_share, Interval(), "logit(p) is below 0", "expit(x)"),
+        (
+            lambda x, o: of_a_share((x + 1.0) / 4.0, o),
+            Interval(-1.0, 3.0),
+            "interval(p) is below -1",
+            "-1 + 4 expit(x)",
+        ),
+        (of_shares, Simplex(), "simplex(p[0]) is below 0", "`Simplex.constrain` of x"),
+        (of_a_spread, Log(), "log(p) is below 0", "exp(x)"),
+        (lambda x, o: of_a_spread(x + 2.0, o), Log(-2.0), "log(p + 2) is below -2", "-2 + exp(x)"),
+        (of_a_spread, Upper(10.0), "log(10 - p) is below 0", "10 - exp(x)"),
     ],
 )
 def test_a_potential_of_what_a_coordinate_is_not_is_found(potential, transform, label, formula, outside, how):
@@ -904,7 +928,7 @@ def test_a_potential_of_what_a_coordinate_is_not_is_found(potential, transform, 
             return target(function, np.zeros_like, d, variables=shape, transforms={"p": transform}, initial=begin)
 
         wrong = find_wrong_sign(made(lambda x: potential(x, outside)), begin)
-        said = f"U is {how} where {label} is below 0. By its prior or its transform the coordinate of p, x or p.p in a"
+        said = f"U is {how} where {label}. By its prior or its transform the coordinate of p, x or p.p in a"
         assert wrong.text.startswith(said) and f"write {formula} where p itself is meant" in wrong.text
         assert wrong.certain == math.isnan(outside)
         # Of the coordinate, as it is to be; and of a spread that is known to be at most 3.
@@ -912,6 +936,19 @@ def test_a_potential_of_what_a_coordinate_is_not_is_found(potential, transform, 
         assert find_wrong_sign(right, begin) is None
         walled = made(lambda x: 0.5 * float(x @ x) if x[0] < math.log(3.0) else outside)
         assert find_wrong_sign(walled, begin) is None
+
+
+@pytest.mark.parametrize(
+    ("transform", "side"), [(Log(), -1.0), (Interval(), 1.0), (Interval(), -1.0), (Interval(-1.0, 1.0), 1.0)]
+)
+def test_a_parameter_that_is_known_to_be_on_one_side_of_the_middle_is_right(transform, side):
+    """A spread below 1, a share above 1/2, a correlation above 0: their coordinates end at 0 too."""
+    begin = np.array([0.4 * side])
+    model = target(
+        lambda x: 0.5 * float(x @ x) if side * x[0] > 0.0 else math.inf,
+        lambda x: x, 1, variables={"p": ()}, transforms={"p": transform}, initial=begin,
+    )  # fmt: skip
+    assert find_wrong_sign(model, begin) is None
 
 
 def test_shares_that_are_none_at_the_start_nor_where_each_is_a_half_are_found_as_well():
@@ -926,12 +963,14 @@ def test_shares_that_are_none_at_the_start_nor_where_each_is_a_half_are_found_as
     assert "not a number where simplex(w[0]) is below 0." in find_wrong_sign(one, one.initial).text
 
 
-def test_an_edge_at_the_upper_bound_is_found_as_well():
+@pytest.mark.parametrize("lower", [-2.0, -math.inf])
+def test_an_interval_has_two_ends(lower):
     one = target(
-        lambda x: -math.log(3.0 - x[0]) if x[0] < 3.0 else math.inf,
-        np.zeros_like, 1, variables={"p": ()}, transforms={"p": Interval(-2.0, 3.0)},
+        lambda x: -math.log(3.0 - x[0]) if lower < x[0] < 3.0 else math.inf,
+        np.zeros_like, 1, variables={"p": ()}, transforms={"p": Interval(-2.0, 3.0)}, initial=[0.4],
     )  # fmt: skip
-    assert "infinite where interval(p) is above 3." in find_wrong_sign(one, np.array([0.4])).text
+    found = find_wrong_sign(one, np.array([0.4]))
+    assert found is None if lower < -2.0 else "infinite where interval(p) is below -2." in found.text
 
 
 def test_a_wrong_sign_beside_terms_that_hold_a_coordinate_is_asked_about():
@@ -957,10 +996,7 @@ SLOW = {
     "a pole, as a Jacobian": (lambda u: 0.5 * np.log(u**2), {}),
     "half-Cauchy of a logarithm": (lambda u: pdmp.terms.softplus(2.0 * u) - u, {-1.0: BOTH}),
     "a Jacobian": (lambda u: u, {}),
-    "half-Cauchy of which a sign is wrong": (
-        lambda u: pdmp.terms.softplus(2.0 * u) + u,
-        {1.0: "the terms without data fall without end as u[0] → -∞, where no density of data grows without end"},
-    ),
+    "to one side": (lambda u: pdmp.terms.softplus(2.0 * u) + u, {}),
 }
 
 
