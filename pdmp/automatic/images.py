@@ -28,8 +28,8 @@ PLACES = 16  #: draws of a mode that are moved
 RARE = 0.25  #: part of the visits that its mass would give it, from which on a mode is one where chains are
 EVEN = 0.25  #: of their weights, (Σ w)² / Σ w² over their number, from which on these say what the image's mass is
 #: Variables up to which signs of any of them are changed, and up to which of each two; draws where U is to be the same,
-#: to rounding; and columns of matrices whose signs are changed, at most.
-ANY, PAIRS, SAME_AT, SAME, COLUMNS = 5, 12, 3, 1e-9, 20
+#: to rounding and at most so many nats; and columns of matrices whose signs are changed, at most.
+ANY, PAIRS, SAME_AT, SAME, ALIKE, COLUMNS = 5, 12, 3, 1e-9, 0.01, 20
 STEP = 1e-4  #: of the differences by which a change is made linear, in standard deviations
 
 
@@ -86,7 +86,7 @@ def symmetric_signs(model: Any, target: Evaluations, places: np.ndarray) -> list
         signs
         for signs in sign_changes(model.variables)
         if all(
-            abs(target.potential(signs * x) - u) <= SAME * max(1.0, abs(u))
+            abs(target.potential(signs * x) - u) <= min(SAME * max(1.0, abs(u)), ALIKE)
             for x, u in zip(places, potentials, strict=True)
         )
     )

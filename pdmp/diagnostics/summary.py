@@ -18,6 +18,7 @@ from pdmp.interfaces.report import Report
 from pdmp.models.transforms import flat
 from pdmp.native.representation import in_columns
 
+LONG = 10  #: numbers of a vector that are weights of frequencies, at least
 COLD, HOT = 0.5, 2.0  #: kinetic temperatures below and above which a summary warns
 #: Configurational temperature, divided by the one that is meant, above which a summary warns if its error allows.
 WARM = 1.3
@@ -215,7 +216,8 @@ def _natural_tails(run, columns, rows, draws):
 
     Not on those that are a multiple of a coordinate, and a constant: of these `tails_of` judges, which knows gradients,
     where draws of a narrow mode with a wide skirt look heavy. Nor on those whose farthest draw is nearer to 0 than many
-    of another number of the same vector: high frequencies of a smooth process have draws of all orders below that.
+    of another number of the same long vector of derived ones: high frequencies of a smooth process have draws of all
+    orders below that.
     """
     if not columns or run.info.get("improper"):
         return []
@@ -227,7 +229,8 @@ def _natural_tails(run, columns, rows, draws):
     vectors = [name.partition("[")[0] for name in columns]
     many = dict.fromkeys(vectors, 0.0)
     for k, vector in enumerate(vectors if heavy else ()):
-        many[vector] = max(many[vector], float(np.quantile(np.abs(x[..., k]), 0.975)))
+        if vector not in run.transforms and vectors.count(vector) >= LONG:
+            many[vector] = max(many[vector], float(np.quantile(np.abs(x[..., k]), 0.975)))
     heavy = {k: alpha for k, alpha in heavy.items() if np.abs(x[..., k]).max() > many[vectors[k]]}
     at = quantiles(SHOWN, x, [r.length for r in run.records])
     return _without_variance(list(columns), heavy, at, "those of draws of `run.constrain`")

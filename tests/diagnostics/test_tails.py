@@ -311,7 +311,7 @@ def test_draws_alone_must_be_further_above_the_limit():
     says = [list(heavy_tails(draws, np.arange(1), np.array([2_000.0]), errors=e)) for e in (1.0, 1.3, 2.0, 0.0)]
     assert says == [[0], [0], [], [0]]
     seen = []
-    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=1.0)] * 4)
+    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=1.0)] * 4, transforms={})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pdmp.diagnostics.summary.heavy_tails", lambda *_, **told: seen.append(told) or {})
         assert _natural_tails(run, {"sd": draws[:, :, 0]}, [{"ess": 2_000.0}], draws) == []
@@ -322,7 +322,7 @@ def test_quantiles_without_a_variance_count_chains_by_their_lengths():
     """A chain of three times the length counts as three chains with its draws."""
     short, long = draws_of(t(1.0))[:2, :, 0] + [[5.0], [0.0]]
     records = [types.SimpleNamespace(length=length) for length in (1.0, 3.0)]
-    run = types.SimpleNamespace(info={}, records=records, dim=1, process="loaded")
+    run = types.SimpleNamespace(info={}, records=records, dim=1, process="loaded", transforms={})
     (text,) = _natural_tails(run, {"sigma": np.stack([short, long])}, [{"ess": 400.0}], np.zeros((2, len(short), 1)))
     said = [float(q) for q in text.removesuffix(".").partition("of sigma are below ")[2].split(", ")]
     at = np.quantile([short, long, long, long], [0.05, 0.25, 0.5, 0.75, 0.95], method="hazen")
@@ -337,7 +337,7 @@ def test_a_multiple_of_a_coordinate_is_judged_by_gradients(of, said, monkeypatch
     model = pdmp.models.Gaussian([0.0, 0.0], precision=[1.0, 1.0])
     process = pdmp.ZigZag(model) if of != "a loaded run" else "ZigZag"
     records = [types.SimpleNamespace(length=1.0)] * len(draws)
-    run = types.SimpleNamespace(info={}, records=records, dim=2, process=process, stopped="time")
+    run = types.SimpleNamespace(info={}, records=records, dim=2, process=process, stopped="time", transforms={})
     if of == "many coordinates":
         monkeypatch.setattr("pdmp.diagnostics.summary.TAILS", 1)
     columns = {"k": 5.0 - 2.5 * draws[:, :, 1]}
@@ -356,12 +356,20 @@ def test_small_numbers_of_a_vector_are_not_judged_by_their_orders(factor, said):
     assert heavy_tails(orders[..., None], np.arange(1), np.array([2_000.0]), errors=2.0)
     many = np.quantile(np.abs(low), 0.975)
     orders *= factor * many / np.abs(orders).max()
-    run = types.SimpleNamespace(info={}, records=[types.SimpleNamespace(length=1.0)] * 4, dim=1, process="loaded")
-    for columns in ({"gp[0]": low, "gp[1]": orders}, {"gp[0]": orders, "gp[1]": low}):
-        found = _natural_tails(run, columns, [{"ess": 2_000.0}] * 2, np.zeros((4, 500, 1)))
-        assert len(found) == said and all("gp[1] seems" in t or "gp[0] seems" in t for t in found)
-    alone = {"sd": orders, "gp[0]": low}  # of another vector
-    assert len(_natural_tails(run, alone, [{"ess": 2_000.0}] * 2, np.zeros((4, 500, 1)))) == 1
+    records = [types.SimpleNamespace(length=1.0)] * 4
+    run = types.SimpleNamespace(info={}, records=records, dim=1, process="loaded", transforms={"k": None})
+    rows, at = [{"ess": 2_000.0}] * 12, np.zeros((4, 500, 1))
+    for place in (0, 1, 9):
+        vector = {f"gp[{k}]": orders if k == place else low for k in range(10)}
+        found = _natural_tails(run, vector, rows, at)
+        assert len(found) == said and all(f"gp[{place}] seems" in text for text in found)
+    # Of another vector, of few numbers, or of coordinates themselves.
+    for names in (
+        ["sd", *(f"gp[{k}]" for k in range(10))],
+        [f"gp[{k}]" for k in range(9)],
+        [f"k[{k}]" for k in range(10)],
+    ):
+        assert len(_natural_tails(run, {name: low if k else orders for k, name in enumerate(names)}, rows, at)) == 1
 
 
 def test_how_far_draws_go_by_hand():
