@@ -264,7 +264,11 @@ def _takes_a_coordinate_for_its_number(model, x, inside):
         if ends and (several or math.isnan(ends[0][2])):
             edge, side, u = ends[0]
             how, where = "not a number" if math.isnan(u) else "infinite", "below" if side < 0.0 else "above"
-            return Improper(f"U is {how} where {label} is {where} {edge:g}. {says}", several and math.isnan(u))
+            right = "let U be inf, not NaN, there." if math.isnan(u) else "all is well."
+            return Improper(
+                f"U is {how} where {label} is {where} {edge:g}. {says} If the density ends there, {right}",
+                several and math.isnan(u),
+            )
     return None
 
 

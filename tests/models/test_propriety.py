@@ -931,6 +931,7 @@ def test_a_potential_of_what_a_coordinate_is_not_is_found(potential, transform, 
         said = f"U is {how} where {label}. By its prior or its transform the coordinate of p, x or p.p in a"
         assert wrong.text.startswith(said) and f"write {formula} where p itself is meant" in wrong.text
         assert wrong.certain == math.isnan(outside)
+        assert wrong.text.endswith("let U be inf, not NaN, there." if wrong.certain else "ends there, all is well.")
         # Of the coordinate, as it is to be; and of a spread that is known to be at most 3.
         right = made(lambda x: potential(transform.constrain(x)[:d] if d == 2 else np.exp(-np.logaddexp(0.0, -x)), 0.0))
         assert find_wrong_sign(right, begin) is None
