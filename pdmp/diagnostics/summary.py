@@ -381,7 +381,8 @@ def find_warnings(run, names, sd, ess, rhat, loose, apart, heavy):
     light = ~apart
     light[list(heavy)] = False  # of those without a variance, effective draws and errors mean nothing
     if run.stopped == "failed":
-        found.append("the run failed; the table is of what was sampled until then.")
+        left_out = run.info.get("left_out", "")
+        found.append(f"the run failed; the table is of what was sampled until then{left_out}.")
     if run.stopped == "interrupted":
         found.append("the run was interrupted; the table is of what was sampled until then.")
     still = np.flatnonzero(sd == 0.0)

@@ -536,8 +536,7 @@ def _raise_failure(chain, run):
     text, now, x = chain.failure
     event = int(chain.state.counts[EVENTS])
     with np.printoptions(threshold=20, precision=6):
-        where = f"chain {chain.number}, after event {event}, at time {now:.9g}, x = {x}"
-        message = f"{text} ({where}){run.info.get('left_out', '')}."
+        message = f"{text} (chain {chain.number}, after event {event}, at time {now:.9g}, x = {x})."
     error = SamplingError(
         message[0].upper() + message[1:], run=run, chain=chain.number, event=event, time=now, position=x
     )

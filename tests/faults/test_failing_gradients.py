@@ -299,11 +299,12 @@ def test_chains_that_had_not_begun_are_left_out_of_a_run_that_failed():
             return super().submit(function, *args, **kwargs)
 
     process = pdmp.BPS(pdmp.models.from_function(function, 2))
-    said = r"beyond.*\); 2 of 3 chains had no path after the warm-up yet, and are left out\.$"
-    with pytest.raises(pdmp.SamplingError, match=said) as caught:
+    with pytest.raises(pdmp.SamplingError, match="beyond") as caught:
         pdmp.sample(process, events=5_000, chains=3, seed=1, executor=Segments(First(), 60.0))
     run = caught.value.run
     assert run.stopped == "failed" and run.chains == 1 and run.draws(10).shape == (1, 10, 2)
+    said = run.summary().warnings[0]
+    assert said.startswith("the run failed; the table is of what was sampled until then; 2 of 3 chains had no path")
     assert np.all(np.isfinite(run.quantile(0.9)))
 
 
