@@ -811,6 +811,8 @@ def test_signs_that_change_nothing_are_a_symmetry():
     [signs] = symmetric_signs(model, Evaluations(model), places)
     assert signs.tolist() == 9 * [-1.0] + [1.0]
     assert symmetric_signs(skewed, Evaluations(skewed), places) == []
+    high = target(lambda x: 1e10 + 0.5 * x @ x + 4.0 * np.tanh(x[0]), np.zeros_like, 2)  # 8 nats are not rounding
+    assert symmetric_signs(high, Evaluations(high), 3.0 + places[:, :2]) == []
     even = target(lambda x: 0.5 * x @ x, np.zeros_like, 12, variables={name: (3,) for name in "abcd"})
     assert len(symmetric_signs(even, Evaluations(even), rng(3).standard_normal((3, 12)))) == 7  # of more, the first
 

@@ -281,6 +281,22 @@ def test_the_summary_of_a_run_whose_function_has_failed_does_not_ask_it_again(sa
 
 
 @pytest.mark.exact
+def test_nor_where_its_chains_stay_apart():
+    calls = itertools.count()
+
+    def function(x):
+        if next(calls) > 2_000:
+            raise ConnectionError("the simulator is gone")
+        slope = np.array([0.5 * (x[0] ** 2 - 36.0) * x[0], x[1]])
+        return 0.125 * (x[0] ** 2 - 36.0) ** 2 + 0.5 * x[1] ** 2, slope
+
+    process = pdmp.HMC(pdmp.models.from_function(function, 2), step=0.1)
+    with pytest.raises(pdmp.SamplingError) as caught:
+        pdmp.sample(process, steps=2_000, initial=[[6.0, 0.0], [-6.0, 0.0]], chains=2, seed=1)
+    assert caught.value.run.rhat()[0] > 1.5 and caught.value.run.summary().warnings[0].startswith("the run failed")
+
+
+@pytest.mark.exact
 def test_chains_that_had_not_begun_are_left_out_of_a_run_that_failed():
     """Or quantiles and draws of the others would be refused."""
 

@@ -16,7 +16,7 @@ from pdmp.formulas import fitting, general
 from pdmp.formulas.beside import read_for_predictions
 from pdmp.formulas.design import describe
 from pdmp.formulas.families import LAWS, RISES, family_of
-from pdmp.formulas.general import FamilyFit, linked, make_general_model, read_formulas
+from pdmp.formulas.general import FamilyFit, linked, make_general_model, noiseless, read_formulas
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.prepared import Prepared
 from pdmp.formulas.words import (
@@ -1378,6 +1378,7 @@ def test_default_priors_of_logarithms_are_those_of_what_is_above_0():
     hurdle = pdmp.regression("paid ~ x", table, "hurdle_lognormal", sample=False).priors
     paid = pdmp.regression("paid ~ x", {name: of[:20] for name, of in table.items()}, "lognormal", sample=False).priors
     assert list(hurdle) == [*paid, "hu"]
+    assert noiseless(FAMILIES["hurdle_lognormal"], table["paid"], 0.0, ["sigma", "hu"]) is None  # what would fit a 0?
     for name, prior in paid.items():
         assert dataclasses.astuple(hurdle[name]) == pytest.approx(dataclasses.astuple(prior), rel=1e-12)
 

@@ -988,6 +988,11 @@ def test_a_wrong_sign_beside_terms_that_hold_a_coordinate_is_asked_about():
     assert wrong(lambda y, h: 0.5 * h + 0.5 * y**2 * np.exp(-h)) is None
     said = "the terms with data fall without end as h[0] → ∞, where no density of data grows without end"
     assert wrong(lambda y, h: -0.5 * h + 0.5 * y**2 * np.exp(-h)).text.startswith(said)
+    # What goes up linearly on the other side may be a part of which the rest is another term.
+    part = pdmp.terms(lambda y, h: pdmp.terms.softplus(2.0 * h + y) + h, [y], [p.h[np.arange(40)]])
+    rest = pdmp.terms(lambda h: np.exp(-h), at=[p.h[np.arange(40)]])
+    model = pdmp.models.sum_of_terms(p, [part, rest, steps], priors={"h": Normal(0.0, 3.0)})
+    assert find_wrong_sign(model, model.initial) is None
 
 
 SLOW = {
