@@ -142,11 +142,11 @@ class _Look:
         if drawn is None or "score" in self.said:
             return
         family, y, far = self.family, drawn.ravel(), 0.0
-        stored, data = family.stored(y), [np.broadcast_to(a, self.shape).ravel() for a in self.data]
+        stored = family.stored(y)
 
         def loss(k, by):
             moved = [np.full(y.shape, z + by * (j == k)) for j, z in enumerate(eta)]
-            return np.broadcast_to(np.asarray(family.loss(stored, *data, *moved), float), y.shape)
+            return np.broadcast_to(np.asarray(family.loss(stored, *moved), float), y.shape)
 
         for k, (name, link) in enumerate(family.links.items()):
             score = (loss(k, STEP) - loss(k, -STEP)) / (2.0 * STEP)
@@ -180,17 +180,12 @@ class _Look:
         family = self.family
         if family.constant is None or "score" in self.said:
             return
-        totals = []
-        for row in range(self.shape[1]):
-            data = [np.broadcast_to(a, self.shape)[0, row] for a in self.data]
-            found = list(self.totals_of(eta, data, self.y if drawn is None else drawn[:, row], drawn is not None))
-            found = [one for one in found if drawn is not None or not one < NOTHING]  # of a law elsewhere
-            off = bool(found) and all(abs(one - 1.0) > TOLERANCE for one in found)
-            totals.append((found[0] if found else math.nan, off and np.all(np.isfinite(found))))  # or nothing is known
-        if any(off for _, off in totals):
-            self.totals.append((next(total for total, off in totals if off), at))
+        found = list(self.totals_of(eta, self.y if drawn is None else drawn.ravel(), drawn is not None))
+        found = [one for one in found if drawn is not None or not one < NOTHING]  # of a law elsewhere
+        if found and np.all(np.isfinite(found)) and all(abs(one - 1.0) > TOLERANCE for one in found):
+            self.totals.append((found[0], at))
 
-    def totals_of(self, eta, data, sample, is_drawn):
+    def totals_of(self, eta, sample, is_drawn):
         """What the density has over y where draws are; else over all y, or from the least or to the greatest seen.
 
         Where there is nothing but the responses, one of them that is 1 is enough: 0 may be no response of the law.
@@ -201,8 +196,7 @@ class _Look:
             return
 
         def density(y):
-            one = [np.full(y.shape, a) for a in data]
-            return np.exp(self.family.log_density(y, *(np.full(y.shape, z) for z in eta), data=one))
+            return np.exp(self.family.log_density(y, *(np.full(y.shape, z) for z in eta)))
 
         low, high = sample.min(), sample.max()
         if kind in ("count", "label"):
