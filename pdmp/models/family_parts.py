@@ -182,7 +182,7 @@ class _Look:
             return
         found = list(self.totals_of(eta, self.y if drawn is None else drawn.ravel(), drawn is not None))
         found = [one for one in found if drawn is not None or not one < NOTHING]  # of a law elsewhere
-        if found and np.all(np.isfinite(found)) and all(abs(one - 1.0) > TOLERANCE for one in found):
+        if found and all(abs(one - 1.0) > TOLERANCE for one in found):  # of NaN nothing is known
             self.totals.append((found[0], at))
 
     def totals_of(self, eta, sample, is_drawn):

@@ -164,6 +164,7 @@ FAULTS = {
     ),
     "the mean of counts by its link": (POISSON, {"mean": np.log}, MEAN, "at mu = 1.35 it is 0.3"),
     "the constant of counts": (POISSON, {"constant": lambda y: special.gammaln(y + 1.0)}, CONSTANT, "and must be 1"),
+    "a constant beyond floats": (POISSON, {"constant": lambda y: 800.0 + 0.0 * y}, CONSTANT, "is inf in all over y"),
     "no draws, the constant of counts": (
         POISSON,
         {"constant": lambda y: -special.gammaln(y), "draw": None},
