@@ -299,7 +299,7 @@ def square_stretches(run, mean, part=None):
                 squares, batches = r.batches_of(places, 1).T, r.batches_of(places).T
                 averages = (squares + 2.0 * shift * batches) / stretch + shift**2
             if run.store == "grid":
-                four = np.mean((r.grid.rows[: int(r.grid.used[0]), places] - mean) ** 4, axis=0)
+                four = np.mean(np.square(np.square(r.grid.rows[: int(r.grid.used[0]), places] - mean)), axis=0)
         series.append(weights @ np.reshape(averages, (-1, len(weights), len(mean) // len(weights))))
         each.append(stretch)
         lengths.append(r.length)

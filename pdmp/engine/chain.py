@@ -20,6 +20,7 @@ from pdmp.engine import scheduler
 from pdmp.engine.recording import Grid, Integrals, Skeleton, new_recording, new_skeleton
 from pdmp.engine.storage import copied, flatten, leaves, rebuilt
 from pdmp.native.classes import by_name, readable
+from pdmp.native.threads import each
 from pdmp.process import (
     ADAPTING,
     CANDIDATES,
@@ -550,18 +551,19 @@ class Chain:
         state = self.state
         scheduler.settle(self.process.flow.native, state.x, state.v, state.moved, recording, now, self.local)
 
-    def finish(self, *, last: bool = False):
+    def finish(self, spent: Record | None = None, *, last: bool = False):
         """The `Record` of the path so far; the chain is unchanged and can continue.
 
         `last`: after `extend` only. Till then the record has the chain's own rows, which in many dimensions are most of
-        its memory.
+        its memory. `spent`: an earlier record of this chain, which is written over.
         """
         self.join()
         end = self._time(self.stopped)
-        grid = self.recording.grid
+        grid, (moments, rows) = self.recording.grid, (None, None) if spent is None else (spent.integrals, spent.grid)
         recording = self.recording._replace(
-            integrals=_laid_out(copied(self.recording.integrals), self.process.local),
-            grid=grid if last and grid.spacing[0] > 0.0 else copied(grid),  # what spacing it finds may hang on its end
+            integrals=_laid_out(copied(self.recording.integrals, moments), self.process.local),
+            # What spacing it finds may hang on its end.
+            grid=grid if last and grid.spacing[0] > 0.0 else copied(grid, rows),
         )
         with np.errstate(all="ignore"):
             self._settle(recording, end)
@@ -682,6 +684,12 @@ def rows_aside(dim):
     """Rows of the grid that a chain of ``store="moments"`` keeps for the checks after a run, 0 if they are large."""
     rows = min(ASIDE, ASIDE_BYTES // (16 * max(dim, 1)))
     return rows if rows >= FEWEST_ASIDE else 0
+
+
+def finished(chains, spent=None, last=False):
+    """The records of chains, on threads; in the memory of earlier ones, `spent`."""
+    pairs = zip(chains, spent or [None] * len(chains), strict=True)
+    return list(each(lambda chain, record: chain.finish(record, last=last), pairs))
 
 
 def _laid_out(integrals, local):

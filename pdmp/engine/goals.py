@@ -15,7 +15,7 @@ import numpy as np
 
 from pdmp.diagnostics.averages import DIAGNOSTIC_DRAWS, effective_draws, portions
 from pdmp.diagnostics.mode_shares import share_draws
-from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, row_bytes, rows_per_event
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, finished, row_bytes, rows_per_event
 from pdmp.engine.result import Run
 from pdmp.process import EVENTS, PROPOSALS
 
@@ -47,6 +47,7 @@ class Goal:
         self.shows_rhat = self.partial = False  # whether R-hat is displayed; whether draws of some were not counted
         self.slowest = {}  # the least effective draws of a proposal, of each portion of coordinates that was counted
         self.bound = None  # the default bound, if no other budget is given
+        self.records = None  # of the chains at the last look, whose memory the next look takes
 
     def _whole(self, proposals):
         return self.step * math.ceil(round(proposals / self.step, 6))
@@ -90,7 +91,8 @@ class Goal:
         """
         if any(c.stopped is None or c.stopped in GOALS or c.failure is not None for c in chains):
             return False
-        run = Run(info, [c.finish() for c in chains], process=chains[0].process)
+        self.records = finished(chains, self.records)
+        run = Run(info, self.records, process=chains[0].process)
         self.examine(run)
         waiting = [c for c in chains if c.stopped == LOOK]
         reached = self.reached()

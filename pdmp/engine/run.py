@@ -21,7 +21,7 @@ from pdmp.diagnostics.mode_shares import share_doubts
 from pdmp.diagnostics.summary import anchor_warning, copies_warning, short_warning, step_warning, tail_warning
 from pdmp.engine import checkpoint as checkpoints
 from pdmp.engine import storage
-from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Budgets, Chain
+from pdmp.engine.chain import GOALS, LOOK, NEVER, SKELETON_BYTES, Budget, Budgets, Chain, finished
 from pdmp.engine.checkpoint import (
     BUDGETS,
     Checkpoint,
@@ -64,7 +64,6 @@ from pdmp.native.arguments import count, one_of
 from pdmp.native.explanations import explained
 from pdmp.native.fingerprints import UNIQUE
 from pdmp.native.messages import announcing
-from pdmp.native.threads import each
 from pdmp.process import DATA, EVENTS, PROPOSALS, Process
 
 GRID_DRAWS = 1_000  #: positions that `store="grid"` keeps of each chain
@@ -464,9 +463,7 @@ def _drive(chains, info, executor, progress, file, started, goal):
     failed, texts, shortfall, left_out = [chain for chain in chains if chain.failure is not None], [], None, ""
     try:
         with deferred():
-            for _ in each(Chain.join, [(chain,) for chain in chains]):
-                pass
-            records = [c.finish(last=True) for c in chains]
+            records = finished(chains, None if goal is None else goal.records, last=True)
             idle = [record.stopped == "interrupted" and record.length <= 0.0 for record in records]
             waiting = []
             if broken is None and any(idle) and not all(idle):  # of the others all can be asked

@@ -20,6 +20,7 @@ from pdmp.engine import goals as goals_module
 from pdmp.engine import run as run_module
 from pdmp.engine.executors import Segments
 from pdmp.engine.goals import Goal
+from pdmp.engine.storage import leaves
 from pdmp.process import EVENTS, PROPOSALS
 from tests.engine.helpers_run import Pickling, same
 from tests.toys import Coupled, Telegraph, Ticks, Walls
@@ -60,6 +61,32 @@ def test_a_run_stops_at_the_first_look_that_reaches_the_goal(monkeypatch):
     assert looks == [[500, 500], [625, 625], [782, 782]]
     assert run.stopped == "ess" and run.stats["stopped"] == ["ess", "ess"] and run.stats["proposals"] == 2 * 782
     np.testing.assert_array_equal(run.end, pdmp.sample(Telegraph(), proposals=782, chains=2, seed=1).end)
+
+
+@pytest.mark.parametrize("name", PROCESSES)
+def test_a_look_takes_the_memory_of_the_last(name, monkeypatch):
+    """What is new to the process is slow to write; what was returned of a run is not written over."""
+    looks, finished = [], chain_module.finished
+
+    def watched(chains, spent=None, last=False):
+        kept = None if spent is None else [record.integrals.marks for record in spent]
+        new, found = [chain.finish(last=last) for chain in chains], finished(chains, spent, last)
+        for record, other in zip(found, new, strict=True):
+            pairs = zip(leaves((record.integrals, record.grid)), leaves((other.integrals, other.grid)), strict=True)
+            assert all(np.array_equal(one, two) for one, two in pairs)
+        looks.append(kept is not None and all(f.integrals.marks is k for f, k in zip(found, kept, strict=True)))
+        return found
+
+    for module in (goals_module, run_module):
+        monkeypatch.setattr(module, "finished", watched)
+    scripted(monkeypatch, means=[10.0, 20.0, 50.0, 90.0, 150.0])
+    run = pdmp.sample(PROCESSES[name](), ess=40, chains=4, store="grid", seed=1)
+    assert looks == [False, True, True, True]
+    means, draws = run.mean(), run.draws(20)
+    run_module.extend(run, ess=100)
+    assert looks[4:] == [False, True, True]
+    np.testing.assert_array_equal(run.mean(), means)
+    np.testing.assert_array_equal(run.draws(20), draws)
 
 
 def test_a_run_stops_where_its_process_says_that_it_is_in_vain(monkeypatch):
