@@ -14,12 +14,9 @@ the Fisher divergence: variances, and covariances, as geometric means.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
 import operator
-import threading
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +34,7 @@ from pdmp.models.noncentred import NonCentred, noncentred, scaled_rows
 from pdmp.models.propriety import in_words, largest_first
 from pdmp.models.transforms import coordinate_names
 from pdmp.native.classes import Compiled
+from pdmp.native.threads import one_thread
 from pdmp.processes.hmc import HMC
 
 #: Gradients of each chain in the first window, at least: ten for each dimension where a covariance is learnt, twice as
@@ -139,7 +137,7 @@ class Metric(NamedTuple):
         """The same with these variances alone, and without a step, which was for the covariance."""
         sd = np.sqrt(self.variances)
         return self._replace(
-            gaussian=self.gaussian._replace(root=sd), mass=Diagonal(sd), step=None, around=None, coordinates=None
+            gaussian=Gaussian(self.gaussian.centre, sd), mass=Diagonal(sd), step=None, around=None, coordinates=None
         )
 
     @property
@@ -239,6 +237,7 @@ def some_of(x: np.ndarray) -> np.ndarray:
     return x[np.unique(np.linspace(0, len(x) - 1, min(len(x), HESSIANS)).astype(int))]
 
 
+@one_thread()
 def fitted_gaussian(x: np.ndarray, gradients: np.ndarray, dense: bool = True) -> Gaussian:
     """The Gaussian whose gradient is nearest, over points x (n, d), to the target's, `gradients` (n, d).
 
@@ -329,28 +328,6 @@ def combined(mass: LowRank | Diagonal, further: LowRank | Diagonal) -> LowRank |
     values, vectors = np.linalg.eigh(root @ root.T)
     kept = np.argsort(-np.abs(np.log(values)))[:RANK]
     return LowRank(mass.scale, vectors[:, kept].T @ basis.T, np.sqrt(values[kept]) - 1.0)
-
-
-_lock = threading.Lock()
-_fits: list = []  #: for each fit under way how many threads BLAS had when it began
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Linear algebra on one thread of BLAS, with the same bits on any number of processors.
-
-    Matrices are small here: several threads gain little on an idle machine, and on a busy one they wait for each other
-    many times as long as they compute.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with _lock:
-        _fits.append(threadpool_limits(1, "blas"))
-    try:
-        yield
-    finally:
-        with _lock:
-            _fits.pop().restore_original_limits()  # of the latest, which found one, whichever ends
 
 
 def _limited(values):
@@ -569,8 +546,9 @@ def learn_metric(
         length *= 2
     step = step_of(run)
     around = around if was_known else None
-    neck, z = neck_of(x, gradients), gaussian.standardised(x)
-    widest = float(np.linalg.norm(z - z.mean(axis=0), 2)) / math.sqrt(len(z)) if was_far else 1.0
+    with one_thread():
+        neck, z = neck_of(x, gradients), gaussian.standardised(x)
+        widest = float(np.linalg.norm(z - z.mean(axis=0), 2)) / math.sqrt(len(z)) if was_far else 1.0
     if moved is not None:  # all but mass, step and `around` is of the target's own coordinates
         visited, gradients = with_gradients(model, visited)
         gaussian, spent = fitted_gaussian(visited, gradients, dense), spent + len(visited)

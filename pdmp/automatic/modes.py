@@ -57,6 +57,7 @@ from pdmp.automatic.windows import gradients_of, run_window
 from pdmp.engine.result import Run
 from pdmp.metric import from_root, lower
 from pdmp.models.base import Model
+from pdmp.native.threads import one_thread
 
 PATHS = 16  #: further paths, at most
 #: Evaluations from which on no other one begins: a tenth of a short run, or of what the warm-up has taken.
@@ -195,7 +196,8 @@ def no_wider(target: Evaluations, path: Path, metric: Gaussian, draws: np.ndarra
     if metric.root.ndim == 1:
         root = np.minimum(path.mode.root, metric.root)
     else:
-        axes, widths, _ = np.linalg.svd(np.linalg.solve(metric.root, path.mode.root))
+        with one_thread():
+            axes, widths, _ = np.linalg.svd(np.linalg.solve(metric.root, path.mode.root))
         root = metric.root @ (axes * np.minimum(widths, 1.0))
     gaussian = Gaussian(path.mode.centre, root)
     value = elbo(target, gaussian, draws)
@@ -279,8 +281,9 @@ def dips(target: Evaluations, metric: Gaussian, most: float) -> list[np.ndarray]
 def along(metric: Gaussian) -> np.ndarray:
     """Coordinates and principal directions, (2d, d), each of a standard deviation on the line through the mean."""
     d = len(metric.centre)
-    inverse = np.linalg.inv(metric.root)
-    left, values, _ = np.linalg.svd(metric.root)
+    with one_thread():
+        inverse = np.linalg.inv(metric.root)
+        left, values, _ = np.linalg.svd(metric.root)
     rows = np.empty((2 * d, d))
     rows[0::2], rows[1::2] = np.diag(1.0 / np.sqrt((inverse**2).sum(axis=0))), (left * values).T
     return rows

@@ -23,7 +23,9 @@ along an optimisation path, algorithm 1; several paths and resampling by importa
 
 from __future__ import annotations
 
+import functools
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -31,6 +33,7 @@ from numpy.typing import ArrayLike
 
 from pdmp.models.base import Model
 from pdmp.native.arguments import refuse_unreal
+from pdmp.native.threads import one_thread
 
 DENSE = 200  #: largest dimension with full Hessians, and with a full covariance in the warm-up
 NO_WALL = (MemoryError, OSError)  #: errors that say nothing of the point at which they come
@@ -53,11 +56,20 @@ REMEMBERED = 10  #: steps that L-BFGS remembers
 PROBES = 16  #: random directions for the diagonal of a large Hessian
 
 
-class Gaussian(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Gaussian:
     """N(centre, L Lᵀ)."""
 
     centre: np.ndarray  #: (d,)
     root: np.ndarray  #: L: (d, d), or its diagonal (d,)
+
+    @functools.cached_property
+    def _factors(self):
+        """Triangular factors of L, as many points are standardised, and where its rows went; and 0 if none is 0."""
+        from scipy.linalg import lapack
+
+        with one_thread():
+            return lapack.dgetrf(self.root)
 
     def at(self, z):
         """The point centre + L z."""
@@ -66,7 +78,14 @@ class Gaussian(NamedTuple):
     def standardised(self, x):
         """z with at(z) = x, of a point (d,) or of points (n, d)."""
         offset = x - self.centre
-        return offset / self.root if self.root.ndim == 1 else np.linalg.solve(self.root, offset.T).T
+        if self.root.ndim == 1:
+            return offset / self.root
+        from scipy.linalg import lapack
+
+        factors, rows, singular = self._factors
+        if singular:
+            raise np.linalg.LinAlgError("Singular matrix")
+        return lapack.dgetrs(factors, rows, offset.T)[0].T
 
     def widths(self):
         """Standard deviations of the coordinates, (d,)."""
@@ -78,8 +97,8 @@ class Gaussian(NamedTuple):
 
     def log_volume(self):
         """log det L + d/2 log 2π; the log density at `at(z)` is minus that, and minus |z|²/2."""
-        logs = np.log(self.root).sum() if self.root.ndim == 1 else np.linalg.slogdet(self.root)[1]
-        return float(logs) + 0.5 * len(self.centre) * math.log(math.tau)
+        diagonal = self.root if self.root.ndim == 1 else np.abs(np.diag(self._factors[0]))
+        return float(np.log(diagonal).sum()) + 0.5 * len(self.centre) * math.log(math.tau)
 
 
 class Neck(NamedTuple):
@@ -273,7 +292,8 @@ class _Newton:
         if not np.all(np.isfinite(hessian)):
             return None
         scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(hessian)), 1e-12))
-        values, vectors = np.linalg.eigh(hessian * scale[:, None] * scale)
+        with one_thread():
+            values, vectors = np.linalg.eigh(hessian * scale[:, None] * scale)
         root = scale[:, None] * vectors / np.sqrt(np.maximum(np.abs(values), 1e-8))
         # Differences over a small part of the width of the density, and of what x can resolve.
         size = np.maximum(1.0, np.abs(x))

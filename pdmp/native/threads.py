@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import contextvars
 import functools
 import hashlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -88,3 +90,28 @@ def each(function: Callable[..., Any], items: Iterable[tuple]) -> Iterator[Any]:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Linear algebra
+
+_lock = threading.Lock()
+_fits: list = []  #: for each fit under way how many threads BLAS had when it began
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread of BLAS, with the same bits on any number of processors.
+
+    Matrices are small here: several threads gain little on an idle machine, and on a busy one they wait for each other
+    many times as long as they compute.
+    """
+    from threadpoolctl import threadpool_limits
+
+    with _lock:
+        _fits.append(threadpool_limits(1, "blas"))
+    try:
+        yield
+    finally:
+        with _lock:
+            _fits.pop().restore_original_limits()  # of the latest, which found one, whichever ends

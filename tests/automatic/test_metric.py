@@ -1,5 +1,6 @@
 """The metric: exact on Gaussians, free of scale, learnt until it has settled."""
 
+import functools
 import math
 import sys
 from types import SimpleNamespace
@@ -17,7 +18,9 @@ from pdmp.automatic.start import Gaussian, find_starts
 from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
 from pdmp.metric import Diagonal, LowRank, Sparse, covariance_of
 from pdmp.models.base import Model
+from pdmp.models.regressions.laplace import laplace
 from pdmp.native.classes import compiled
+from pdmp.native.threads import one_thread
 from tests.targets import HEAVY, Plane
 
 pytestmark = pytest.mark.exact
@@ -124,6 +127,34 @@ def test_windows_are_fitted_on_one_thread(monkeypatch):
     assert all(threads == ({2} if name == "run_window" else {1}) for name, threads in seen)
 
 
+def grouped():
+    rng = np.random.default_rng(1)
+    return {"y": rng.normal(size=60), "x": rng.normal(size=60), "g": np.repeat(np.arange(12), 5)}
+
+
+ALONE = {
+    "starts": lambda: find_starts(pdmp.models.from_function(lambda x: (0.5 * x @ x, x), 2), 2, rng()),
+    "terms": lambda: pdmp.regression({"y": "y ~ x + (1 | g)", "sigma": "~ x"}, grouped(), sample=False),
+    "laplace": lambda: laplace(pdmp.regression("y ~ x", grouped(), select="all", sample=False).model),
+}
+
+
+@pytest.mark.parametrize("name", ALONE)
+def test_starts_and_normal_approximations_are_on_one_thread(name, monkeypatch):
+    """But not the gradients of a search for starts, which a user may have written."""
+    seen = []
+
+    def noted(function, *given, **options):
+        seen.append({each["num_threads"] for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"})
+        return function(*given, **options)
+
+    for each in ("eigh", "inv", "solve"):
+        monkeypatch.setattr(np.linalg, each, functools.partial(noted, getattr(np.linalg, each)))
+    with threadpoolctl.threadpool_limits(2, "blas"):
+        ALONE[name]()
+    assert seen and all(threads == {1} for threads in seen)
+
+
 def test_fits_on_one_thread():
     """BLAS has its threads again when the last of several fits ends, in whatever order and however they do."""
 
@@ -133,7 +164,7 @@ def test_fits_on_one_thread():
     with threadpoolctl.threadpool_limits(2, "blas"):
         before = threads()
         assert set(before) == {2}
-        first, second = metric.one_thread(), metric.one_thread()
+        first, second = one_thread(), one_thread()
         first.__enter__()
         second.__enter__()
         assert set(threads()) == {1}
@@ -141,7 +172,7 @@ def test_fits_on_one_thread():
         assert set(threads()) == {1}
         second.__exit__(None, None, None)
         assert threads() == before
-        with pytest.raises(ZeroDivisionError), metric.one_thread():
+        with pytest.raises(ZeroDivisionError), one_thread():
             raise ZeroDivisionError
         assert threads() == before
 
@@ -269,7 +300,9 @@ def test_residual_gradient_of_a_wrong_gaussian():
     twice = Gaussian(np.zeros(2), np.array([[2.0, 0.0], [0.0, 2.0]]))
     # Lᵀ∇U - z = 2 x - x / 2.
     assert residual_gradient(twice, x, x) == pytest.approx(1.5 * np.sqrt((x**2).mean()))
-    assert residual_gradient(twice._replace(root=np.full(2, 2.0)), x, x) == pytest.approx(1.5 * np.sqrt((x**2).mean()))
+    assert residual_gradient(Gaussian(twice.centre, np.full(2, 2.0)), x, x) == pytest.approx(
+        1.5 * np.sqrt((x**2).mean())
+    )
 
 
 def test_distance_of_covariances():

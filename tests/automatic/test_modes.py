@@ -2,6 +2,7 @@
 
 import math
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -492,7 +493,7 @@ def test_a_descent_in_the_metric_of_a_normal_law_takes_a_step():
     np.testing.assert_allclose(end, MEAN, rtol=1e-6)
     away = np.linalg.norm(np.linalg.solve(metric.root, [10.0, 10.0, -10.0] - MEAN))
     assert target.count == 4 + np.ceil(np.log(away) / np.log(4.0))  # U and its gradient, twice, and U on the way
-    right = metric._replace(centre=MEAN)
+    right = replace(metric, centre=MEAN)
     assert descend(target, np.array([10.0, 10.0, -10.0]), right, ()) is None  # to what is known
 
 

@@ -1,5 +1,6 @@
 """Other modes of sub-sampled posteriors: what some rows show, which are told, and where rows are expanded."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -143,7 +144,7 @@ def test_paths_begin_around_a_centre(monkeypatch):
 @pytest.mark.parametrize("behind", [2.9, 3.1, -2.0, -50.0])
 def test_beside_an_anchor_are_those_not_far_behind_it(behind):
     one = Hidden(Gaussian(np.array([0.7]), np.full((1, 1), 0.05)), 0.0)
-    other = one._replace(gaussian=one.gaussian._replace(centre=-one.gaussian.centre))
+    other = one._replace(gaussian=replace(one.gaussian, centre=-one.gaussian.centre))
     known = [one._replace(behind=4.0), other._replace(behind=4.0 + behind)]
     for modes in (known, known[::-1]):
         here, found = beside(modes, one.gaussian.centre)
@@ -155,7 +156,7 @@ def test_beside_an_anchor_are_those_not_far_behind_it(behind):
 def test_modes_three_standard_deviations_apart_are_two(distance, is_apart):
     """Of the first of the two, in whatever direction; with a barrier between them if one is asked for."""
     one, other = (Gaussian(np.array([1.0, -2.0]), root) for root in (np.array([0.1, 5.0]), np.array([9.0, 9.0])))
-    other = other._replace(centre=one.at(distance * np.array([0.6, -0.8])))
+    other = replace(other, centre=one.at(distance * np.array([0.6, -0.8])))
     slope = SimpleNamespace(potential=lambda x: 0.0)
     assert row_modes.apart(slope, one, other, 0.0) == is_apart and not row_modes.apart(slope, one, other, 1e-9)
 

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pdmp.automatic.metric import one_thread
 from pdmp.automatic.tempering import references
 from pdmp.automatic.tempering.evidence import LogEvidence, log_evidence
 from pdmp.automatic.tempering.ladder import first_rungs, rungs, wanted
@@ -26,6 +25,7 @@ from pdmp.engine.chain import Budget
 from pdmp.errors import SamplingError
 from pdmp.metric import root_of as inverse_root
 from pdmp.models.base import Model
+from pdmp.native.threads import one_thread
 from pdmp.process import DATA
 
 FIRST_RUNGS = 12  #: of the first round

@@ -21,6 +21,7 @@ from pdmp.models.regressions.standardised_effects import (
     partial_correlations,
 )
 from pdmp.models.sums_of_terms import SumOfTerms
+from pdmp.native.threads import one_thread
 
 INVERTED = 250  #: coordinates up to which one matrix of all is made
 TOGETHER = 32  #: coordinates of a block: a gradient costs about three multiplications for each triple of them
@@ -69,6 +70,7 @@ def standardised(base: Model, sets: Sequence[EffectSet], known: Known) -> Standa
     return StandardisedEffects(base, sets, known.blocks, known.coupling, known.at, known.middle(sets), words)
 
 
+@one_thread()
 def effect_information(
     base: SumOfTerms, sets: Sequence[EffectSet], start: np.ndarray, fixed: Sequence[int]
 ) -> Known | None:

@@ -12,6 +12,7 @@ from pdmp.models.regressions.effect_information import Known, known_of, standard
 from pdmp.models.regressions.laplace import _log_spread
 from pdmp.models.regressions.mixed import LAW_ELSEWHERE, MixedRegression
 from pdmp.models.regressions.standardised_effects import Blocks, Coupling, EffectSet, StandardisedEffects
+from pdmp.native.threads import one_thread
 
 STEPS = 100  #: most steps of Newton's method, and of EM for the standard deviations of effects
 DECREMENT = 0.05  #: steps by less, in posterior standard deviations, are the last
@@ -42,6 +43,7 @@ def effect_sets(model: MixedRegression) -> list[EffectSet]:
     return [EffectSet(np.array([model.n_fixed + k]), none, np.arange(*part)[:, None]) for k, part in enumerate(ends)]
 
 
+@one_thread()
 def group_information(model: MixedRegression) -> Known | None:
     """The information at the mode of all others given τ, with τ by EM steps; None where that was not found."""
     p, first, stop = model.n_fixed, int(model.first[0]), int(model.first[-1])

@@ -10,6 +10,7 @@ import numpy as np
 from pdmp.models.regressions.blocks import DIFFERENCE, Chunks
 from pdmp.models.regressions.mixed import MixedRegression
 from pdmp.native.classes import entry
+from pdmp.native.threads import one_thread
 
 STEPS = 100  #: most steps of Newton's method
 DECREMENT = 1e-3  #: a step by less, in posterior standard deviations, is the last
@@ -35,6 +36,7 @@ class Laplace(NamedTuple):
         return x
 
 
+@one_thread()
 def laplace(model: MixedRegression) -> Laplace | None:
     """The approximation at the mode, or None where it was not found.
 
