@@ -13,11 +13,12 @@ from time import perf_counter
 
 import numpy as np
 
+from pdmp.data.formats import listed
 from pdmp.engine import storage
 from pdmp.engine.chain import NEVER, Budgets, Chain
 from pdmp.errors import OURS, warn
 from pdmp.native.classes import Compiled, fingerprint
-from pdmp.native.fingerprints import UNIQUE
+from pdmp.native.fingerprints import UNIQUE, kept
 from pdmp.native.threads import processor
 
 try:
@@ -129,6 +130,15 @@ def model_values(model, x, distances=(0.0, 0.1, -0.3, 3.0)):
     return found
 
 
+def named(model):
+    """Hashes of what the function of a model names, by name; of another model none."""
+    found = {}
+    for place, notes in kept(model.callback).items() if hasattr(model, "callback") else ():
+        name = ".".join(part for part in place if isinstance(part, str))
+        found[name] = hashlib.sha256(f"{found.get(name)}{notes}".encode()).hexdigest()[:16]
+    return found
+
+
 def same_values(model, found, saved):
     """Whether two lists of `model_values` differ by rounding at most."""
     tolerance = max(SAME_VALUES, 1e4 * getattr(model, "resolution", 0.0))
@@ -176,7 +186,7 @@ def read_checkpoint(path):
     with storage.refusing_damage(path):
         if not all(isinstance(header[name], kind) for name, kind in kinds.items()):
             raise TypeError
-        if not isinstance(header.get("machine", {}), dict):  # which those of earlier versions lack
+        if not all(isinstance(header.get(name, {}), dict) for name in ("machine", "named")):  # which earlier ones lack
             raise TypeError
     return header, arrays
 
@@ -198,7 +208,7 @@ class Checkpoint:
                 "called, and did not when the model was made; keep it in an object whose `__getstate__` leaves it "
                 "out, or give no `checkpoint`."
             )
-        self._snapshots = {}
+        self.named, self._snapshots = named(process.model), {}
         self._written = perf_counter()
         self._warned = False
         self._lock = self._acquire()
@@ -274,9 +284,12 @@ class Checkpoint:
                     "have other last bits. If the call is the same, repeat it as it was begun: OPENBLAS_NUM_THREADS, "
                     "MKL_NUM_THREADS, NUMBA_CPU_NAME; else name another file."
                 )
+            before = header.get("named", {})
+            others = sorted(k for k in before | self.named if k and before.get(k) != self.named.get(k))
+            said = f", whose function names another {listed(others, 5)} now" if before and others else ""
             raise ValueError(
                 f"`checkpoint` {os.fspath(self.path)!r} is of another call: {names} "
-                f"{'differs' if len(different) == 1 else 'differ'}; {cure}"
+                f"{'differs' if len(different) == 1 else 'differ'}{said * ('process' in different)}; {cure}"
             )
         for key, chain in header["chains"].items():
             prefix = f"chain/{key}"
@@ -324,4 +337,5 @@ class Checkpoint:
             headers[str(i)], packed = Chain.pack(snapshot, f"chain/{i}")
             arrays |= packed
         header = {"what": "checkpoint", "call": self.call, "seed": self.seed, "machine": machine(), "chains": headers}
+        header["named"] = self.named
         storage.write(self.path, header, arrays)

@@ -188,6 +188,35 @@ def test_what_libraries_make_can_be_resumed_and_told_apart(name, tmp_path):
         sample(make(1.25), path)
 
 
+@pytest.mark.exact
+def test_what_a_function_names_that_is_another_is_said(tmp_path, monkeypatch):
+    """Such as a time or a folder: by its name, also within a dict or an object."""
+
+    def made(begun, scale, folder="/tmp/a"):
+        settings, names = {"scale": scale, "shift": 2.0}, SimpleNamespace(folder=folder)
+        return pdmp.models.from_function(
+            lambda x: (settings["scale"] * x @ x / 2.0 + 0.0 * begun * len(names.folder), settings["scale"] * x), 1
+        )
+
+    def run(*given):
+        return pdmp.sample(pdmp.BPS(made(*given)), events=20, seed=1, checkpoint=tmp_path / "run")
+
+    run(3.5, 1.0)
+    run(3.5, 1.0)
+    with pytest.raises(ValueError, match=r"`process` differs, whose function names another 'begun' now; name another"):
+        run(3.6, 1.0)
+    with pytest.raises(ValueError, match=r"whose function names another 'names.folder', 'settings.scale' now; name"):
+        run(3.5, 1.25, "/tmp/b")
+    with pytest.raises(ValueError, match=r"call: `seed` differs; name another"):
+        pdmp.sample(pdmp.BPS(made(3.5, 1.0)), events=20, seed=2, checkpoint=tmp_path / "run")
+    monkeypatch.setattr(checkpoints, "named", lambda model: {})  # as in files of earlier versions
+    (tmp_path / "run").unlink()
+    run(3.5, 1.0)
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match=r"`process` differs; name another"):
+        run(3.6, 1.0)
+
+
 class Solver:
     """Leaves out of its state what can be made again of it, as the message advises."""
 
