@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from pdmp.native.classes import helper, inlined
-from pdmp.native.vectors import exp
+from pdmp.native.vectors import exp, log1p
 
+SPLIT = 0.7  #: below that log(1 - e^-u) would cancel by the form for larger u
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 SQRT_HALF = math.sqrt(0.5)
 TAIL = -8.0  #: below this argument Φ is computed from the continued fraction of the inverse Mills ratio
@@ -53,7 +54,7 @@ def expit4(z):
 @inlined
 def softplus(z):
     """log(1 + e^z)."""
-    return max(z, 0.0) + math.log1p(exp(-abs(z)))
+    return max(z, 0.0) + log1p(exp(-abs(z)))
 
 
 @helper
@@ -159,19 +160,32 @@ def mills2(z):
     return max(m * ((m + z) * (2.0 * m + z) - 1.0), 0.0)
 
 
+@inlined
+def reciprocal_expm1_above(u):
+    """1 / (e^u - 1) of u > `SPLIT`; loops over it are vectorised."""
+    t = exp(-u)
+    return t / (1.0 - t)
+
+
 @helper
 def reciprocal_expm1(u):
     """1 / (e^u - 1), the derivative of log(1 - e^-u); of u > 0."""
-    if u > 700.0:  # where e^u overflows
-        return math.exp(-u)
+    if u > SPLIT:
+        return reciprocal_expm1_above(u)
     return 1.0 / math.expm1(u) if u > 0.0 else math.nan
+
+
+@inlined
+def log1mexp_above(u):
+    """log(1 - e^-u) of u > `SPLIT`; loops over it are vectorised."""
+    return log1p(-exp(-u))
 
 
 @helper
 def log1mexp(u):
     """log(1 - e^-u) of u > 0; -∞ of u < 0, as of an interval that is empty: of cuts that do not ascend."""
-    if u > 0.7:  # here the other form would take the logarithm of almost 1
-        return math.log1p(-math.exp(-u))
+    if u > SPLIT:
+        return log1mexp_above(u)
     if u > 0.0:
         return math.log(-math.expm1(-u))
     return -math.inf if u < 0.0 else math.nan

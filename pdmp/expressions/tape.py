@@ -26,6 +26,7 @@ import numpy as np
 
 from pdmp.expressions.nodes import CONSTANT, DATA, FUNCTION, PRODUCT, SUM, TEST, VARIABLE, WHERE, Node
 from pdmp.expressions.special import (
+    SPLIT,
     bessel1,
     bessel2,
     bessel3,
@@ -35,6 +36,7 @@ from pdmp.expressions.special import (
     expit3,
     expit4,
     log1mexp,
+    log1mexp_above,
     log_i0,
     log_ndtr,
     mills,
@@ -45,6 +47,7 @@ from pdmp.expressions.special import (
     psi2,
     psi3,
     reciprocal_expm1,
+    reciprocal_expm1_above,
     softplus,
 )
 from pdmp.native.classes import Compiled, entry, helper, inlined
@@ -414,6 +417,22 @@ def evaluate(code, number, first, stop, n, data, eta, registers):
         elif operation == EXPIT1:
             for i in range(n):
                 registers[out, i] = expit1(registers[a, i])
+        elif operation == SOFTPLUS:
+            for i in range(n):
+                registers[out, i] = softplus(registers[a, i])
+        elif operation == LOG1MEXP or operation == RECIPROCAL_EXPM1:
+            few = 0
+            for i in range(n):
+                few += not registers[a, i] > SPLIT
+            if few:
+                for i in range(n):
+                    registers[out, i] = value_of(operation, registers[a, i])
+            elif operation == LOG1MEXP:
+                for i in range(n):
+                    registers[out, i] = log1mexp_above(registers[a, i])
+            else:
+                for i in range(n):
+                    registers[out, i] = reciprocal_expm1_above(registers[a, i])
         else:
             for i in range(n):
                 registers[out, i] = value_of(operation, registers[a, i])

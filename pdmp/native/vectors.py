@@ -149,6 +149,28 @@ def exp(z):
     return p * _power_of_two(k)
 
 
+@fused_inlined
+def log1p(t):
+    """log(1 + t) of -1/2 <= t <= 1 without a branch or a call, by a series; relative error below 1e-14."""
+    s = t / (2.0 + t)
+    q = s * s
+    p = 1.0 / 27.0
+    p = p * q + 1.0 / 25.0
+    p = p * q + 1.0 / 23.0
+    p = p * q + 1.0 / 21.0
+    p = p * q + 1.0 / 19.0
+    p = p * q + 1.0 / 17.0
+    p = p * q + 1.0 / 15.0
+    p = p * q + 1.0 / 13.0
+    p = p * q + 1.0 / 11.0
+    p = p * q + 1.0 / 9.0
+    p = p * q + 1.0 / 7.0
+    p = p * q + 1.0 / 5.0
+    p = p * q + 1.0 / 3.0
+    p = p * q + 1.0
+    return 2.0 * s * p
+
+
 def aligned(shape, dtype, zeros=True):
     """An array of zeros, or of anything, that starts at a cache line."""
     dtype = np.dtype(dtype)

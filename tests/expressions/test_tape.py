@@ -13,6 +13,7 @@ from pdmp.expressions import nodes as n
 from pdmp.expressions import special, tape
 from pdmp.expressions.nodes import Graph
 from pdmp.expressions.tape import NAMES, OPERATIONS, Tape, enclosure_of, interval_power, times, value_of
+from pdmp.native import vectors
 
 pytestmark = [pytest.mark.exact, pytest.mark.filterwarnings("ignore::RuntimeWarning")]
 
@@ -58,6 +59,24 @@ def test_values_within_a_box_are_in_the_enclosure(name):
             value = value_of(operation, x)
             assert math.isnan(value) or math.isnan(low) or math.isnan(high) or low <= value <= high, (a, b, x)
     assert finite > 30 or name == "kink"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_lanes_are_what_each_of_them_is_alone(name):
+    """Also where some have other formulas than the rest, or no value."""
+    code = np.array([[tape.TAKE, 0, 0, 0, 0], [OPERATIONS[name], 1, 0, 0, 0]])
+    for values in ([0.2, 0.9, 30.0, 800.0], [0.71, 2.0, 5.0, 600.0], [-3.0, -900.0, 0.0, math.nan], [3.0, math.nan]):
+        room = np.zeros((2, len(values)))
+        tape.evaluate(code, np.zeros(2), 0, 2, len(values), np.zeros((0, 1)), np.array([values]), room)
+        alone = [value_of(OPERATIONS[name], value) for value in values]
+        np.testing.assert_allclose(room[1], alone, rtol=1e-15, atol=0.0)
+
+
+def test_logarithms_without_a_call():
+    """From -1/2 to 1, and of the smallest numbers."""
+    small = np.logspace(-300, -1, 60)
+    t = np.concatenate([np.linspace(-0.5, 1.0, 501), small, -small])
+    np.testing.assert_allclose([vectors.log1p(x) for x in t.tolist()], np.log1p(t), rtol=1e-14, atol=0.0)
 
 
 @pytest.mark.parametrize("name", NAMES)
