@@ -81,15 +81,15 @@ def check_groups(groups: Sequence[GroupColumn], notes: list[str]) -> None:
             notes.append(f"{single:,} of {len(group.levels):,} groups of {name} have one row")
 
 
-def independence(groups: Sequence[GroupColumn]) -> list[str]:
-    """Notes on groupings with effects of several columns that do not correlate."""
+def independence(groups: Sequence[GroupColumn], prefix: str = "") -> list[str]:
+    """Notes on groupings with effects of several columns that do not correlate, of names that begin with `prefix`."""
     found = []
     for name in dict.fromkeys(g.grouping for g in groups):
-        own = [g for g in groups if g.grouping == name]
-        if any(set(g.partners or (g.name,)) < {other.name for other in own} for g in own):
-            labels = dict.fromkeys(g.partners or (g.name,) for g in own)
-            said = [" and ".join(part) for part in labels]
-            found.append(f"effects of {name} are independent of each other, those of {'; '.join(said)}, as by ||")
+        own = [(prefix + g.name, g.partners or (prefix + g.name,)) for g in groups if g.grouping == name]
+        if any({called for called, _ in own}.difference(partners) for _, partners in own):
+            said = [" and ".join(one.removeprefix(prefix) for one in part) for part in dict(own).values()]
+            said = "; ".join(dict.fromkeys(said))
+            found.append(f"{prefix}effects of {name} are independent of each other, those of {said}, as by ||")
     return found
 
 

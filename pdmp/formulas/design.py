@@ -12,12 +12,12 @@ import logging
 import math
 import re
 import sys
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pdmp.data.formats import is_number
+from pdmp.data.formats import is_number, listed
 from pdmp.data.memory import in_words, machine_memory
 from pdmp.data.tables import MOST_NUMBERS, SLIPS
 from pdmp.errors import warn
@@ -67,9 +67,10 @@ class Described(NamedTuple):
     model: Any
     names: frozenset
     fixed: frozenset  #: terms that are columns of the table as they are
-    #: Of a term of effects and its grouping, the number of the bar that they stand before; and of those that correlate.
+    #: Of a term of effects and its grouping, the number of the bar that they stand before; and of those that correlate,
+    #: or its identifier.
     brackets: Mapping[tuple[str, str], int]
-    correlated: Mapping[tuple[str, str], int]
+    correlated: Mapping[tuple[str, str], int | str]
     smooths: tuple[Said, ...] = ()
 
     def correlates(self) -> bool:
@@ -451,7 +452,7 @@ def describe(formula: str) -> Described:
             _check_effects(within)
             model.common_terms, model.group_terms = map(_distinct, (model.common_terms, model.group_terms))
             brackets = {(term.expr.name, term.factor.name): k for k, terms in enumerate(within) for term in terms}
-            correlated = {name: k for name, k in brackets.items() if not found[k].independent}
+            correlated = {name: found[k].identifier or k for name, k in brackets.items() if not found[k].independent}
             numeric = [
                 model.response and model.response.term,
                 *model.common_terms,
@@ -631,8 +632,9 @@ class Design:
         Columns of each term.
     offset : ndarray, shape (N,)
         The sum of the formula's own ``offset(...)``.
-    together : list of list of int
-        Places of groups whose effects are jointly normal, such as of (1 + x | g); others are alone.
+    together : dict of tuple to list of int
+        Places of groups whose effects correlate, such as of (1 + x | g), by grouping and number or identifier of the
+        bar.
     whole_column : str or None
         A term whose values of a row depend on the other rows of its table, such as ``x - np.mean(x)``; `new` refuses
         it. Functions that remember the table of the fit, ``scale(x)``, are none.
@@ -698,7 +700,6 @@ class Design:
         self._levels: dict[str, tuple] = {}
         self.groups = self._number(table, [term.expr.data for term in self._groups], first=True)
         self.together = self._find_together(described.correlated)
-        self.together += [[len(self.groups) + k] for k in range(len(bent))]
         self.groups += bent
         self.response = self.model.response.term.name
         self.whole_column = self._find_whole_column(table, lambda term: term.data)
@@ -987,16 +988,15 @@ class Design:
         return found
 
     def _find_together(self, correlated):
-        """Places in `groups` of effects that correlate, and of each other alone."""
-        sets, place = {}, 0
-        for k, term in enumerate(self._groups):
+        """Places in `groups` of effects that correlate."""
+        sets, place = collections.defaultdict(list), 0
+        for term in self._groups:
             width = 1 if term.expr.name == "Intercept" else len(list(term.expr.labels))
             bar = correlated.get((term.expr.name, term.factor.name))
-            for q in range(width):
-                key = (term.factor.name, bar) if bar is not None else (k, -1 - q)
-                sets.setdefault(key, []).append(place)
-                place += 1
-        return list(sets.values())
+            if bar is not None:
+                sets[term.factor.name, bar] += range(place, place + width)
+            place += width
+        return sets
 
     def labels(self, table: Any, grouping: str) -> np.ndarray:
         """The groups of each row of a table, (n, 1) labels, or of mm(g, h) several."""
@@ -1234,13 +1234,56 @@ def _coding_of(term):
 
 
 def _check_bars(found):
-    """Refuse two bars in one bracket."""
+    """Refuse bars of which it is not plain what they say."""
     for bar in found:
-        parts = re.sub(QUOTED, "", bar.text).split("|")
+        parts = [part.strip() for part in re.sub(QUOTED, "_", bar.text).split("|")]
+        if len([*filter(None, parts)]) == 3 and (bar.independent or len(parts) > 3):
+            x, p, g = filter(None, parts)
+            raise ValueError(
+                f"{p} between || and | is no identifier: effects with one correlate, ({x} | {p} | {g}), and those of "
+                f"({x} || {g}) are independent of all others"
+            )
         if len(parts) > 2:
             raise ValueError(
-                f"({bar.text}) has two bars: effects of two groupings are (x | g) + (x | h), and those of two formulas "
-                f"are independent, ({parts[0].strip()} | {parts[-1].strip()}) in each"
+                f"({bar.text}) has several bars: effects of two groupings are (x | g) + (x | h), and those that "
+                "correlate across formulas have a name before their grouping, (x | p | g) in each"
+            )
+
+
+def partnered(designs: Mapping[str, Design]) -> None:
+    """Tell groups of designs, by what their names begin with, of the columns whose effects correlate with their own.
+
+    They are of several formulas where bars have the same identifier.
+    """
+    found = collections.defaultdict(list)
+    for prefix, design in designs.items():
+        for (grouping, bar), own in design.together.items():
+            key = (grouping, bar, "" if isinstance(bar, str) else prefix)
+            found[key] += [(design, k, prefix + design.groups[k].name) for k in own]
+    for columns in found.values():
+        names = tuple(name for *_, name in columns)
+        for design, k, _ in columns if len(names) > 1 else ():
+            design.groups[k] = design.groups[k]._replace(partners=names)
+
+
+def check_identifiers(described: Iterable[Described], columns: Iterable[str]) -> None:
+    """Refuse an identifier of bars that is a column, as a second grouping would be, or joins no effects of several."""
+    found = collections.defaultdict(set)
+    for k, one in enumerate(described):
+        for name, bar in one.correlated.items():
+            if isinstance(bar, str):
+                found[bar, k, one.brackets[name]].add(name[1])
+    for (p, *own), groupings in found.items():
+        if p in columns:
+            raise ValueError(
+                f"`formula`: {p} between two bars is an identifier of effects that correlate, and `data` has a column "
+                f"{p!r}: take another identifier; effects of two groupings are (x | g) + (x | h)."
+            )
+        others = [known for (q, *place), known in found.items() if q == p and place != own]
+        if others and groupings.isdisjoint(set().union(*others)):
+            raise ValueError(
+                f"`formula`: the identifier {p} stands before {listed(sorted(groupings))}, and elsewhere before other "
+                "groupings: effects of one grouping correlate; take another identifier."
             )
 
 

@@ -159,20 +159,20 @@ class Fit:
         natural = values | {
             name: sum(weight * values[one] for one, weight in weights.items()) for name, weights in moved.items()
         }
-        for _, both in self.correlated:
+        for both in self.correlated:
             natural |= both.correlations(np.stack([values[name] for name in both.correlation_names], axis=-1))
         return natural
 
     @property
-    def correlated(self) -> Sequence[tuple[Any, Together]]:
-        """Effects that are correlated, beside their linear predictors."""
-        return [(one, both) for one in self.predictors for both in correlated_sets(one.prefix, one.groups)]
+    def correlated(self) -> Sequence[Together]:
+        """Effects that are correlated, of one linear predictor or several."""
+        return correlated_sets(self.group_columns)
 
     @property
     def laws(self) -> Mapping[str, Prior]:
         """Independent laws of which draws of the priors are made; of correlations those of canonical partial ones."""
         found = dict(self.priors)
-        for _, both in self.correlated:
+        for both in self.correlated:
             names = both.correlation_names
             found |= zip(names, found[names[0]].partial(both.width), strict=True)
         return found
@@ -183,12 +183,11 @@ class Fit:
         """Effects (n, groups) of standard normal numbers, given the other natural parameters (n,)."""
         spreads = {prefix + g.name: natural[prefix + g.sd_name] for prefix, g in self.group_columns}
         found = {name: spread[:, None] * standard[name] for name, spread in spreads.items()}
-        for one, both in self.correlated:
-            own = [one.groups[k] for k in both.columns]
-            wide = np.stack([np.log(natural[one.prefix + g.sd_name]) for g in own], axis=-1)
-            z = np.stack([standard[one.prefix + g.name] for g in own], axis=-1)
+        for both in self.correlated:
+            wide = np.stack([np.log(natural[name]) for name in both.sd_names], axis=-1)
+            z = np.stack([standard[name] for name in both.names], axis=-1)
             u = np.einsum("sij,sgj->sgi", cholesky_factors(wide, both.partials(natural)), z)
-            found |= {one.prefix + g.name: u[..., i] for i, g in enumerate(own)}
+            found |= {name: u[..., i] for i, name in enumerate(both.names)}
         return found
 
     def unconstrained(self, natural: Mapping[str, np.ndarray]) -> np.ndarray:
@@ -454,7 +453,7 @@ class Fit:
             z, further = model.margins(x), model.likelihood.data(model.given)
         else:
             further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
-            z = self.predictor_of(model, self.design, table, model.constrain(x), unseen, effects, rng)
+            z = self.predictor_of(model, self.design, table, model.constrain(x), unseen, effects, rng, {})
         if kind == "link":
             return z
         dispersions = [values[:, None] for values in model.dispersions(x)[: model.n_dispersions]]
@@ -488,8 +487,12 @@ class Fit:
         unseen: str,
         effects: str,
         rng: np.random.Generator,
+        drawn: dict[str, np.ndarray],
     ) -> np.ndarray:
-        """The linear predictor `one` of a new table, (draws, n); to the first one the columns of the fit are added."""
+        """The linear predictor `one` of a new table, (draws, n); to the first one the columns of the fit are added.
+
+        `drawn` has what `with_effects` drew for other predictors of these draws, and is added to.
+        """
         named = effects == "fitted"
         if design is self.design:
             check_roles(self.columns, table, "`new`")
@@ -501,7 +504,9 @@ class Fit:
             z += np.stack([natural[one.prefix + name] for name in one.columns], axis=-1) @ X.T
         if design is self.design:
             z += linear_offset(table, self.columns["offset"], self.columns["exposure"])
-        return with_effects(z, natural, one, groups, design, table, unseen if named else effects, rng, named)
+        sets = {name: both for both in self.correlated for name in both.names}
+        unseen = unseen if named else effects
+        return with_effects(z, natural, one, groups, design, table, unseen, rng, named, sets, drawn)
 
     # What draws say, each in a module of its own.
     conditional_effects = effects.conditional_effects
@@ -608,15 +613,17 @@ def with_effects(
     unseen: str,
     rng: np.random.Generator,
     named: bool,
+    sets: Mapping[str, Together],
+    drawn: dict[str, np.ndarray],
 ) -> np.ndarray:
     """A linear predictor z (draws, n) of a new table with the effects of groups, as `Fit.predict` says.
 
     `natural` are draws by name, `one` is the predictor, and `groups` are those of the table; unless `named`, it lacks
-    the columns that groups are named by, and all rows are of one new group.
+    the columns that groups are named by, and all rows are of one new group. `sets` are those that correlate, by the
+    name of a column; `drawn` has effects of new groups of these, with standard deviations of one.
     """
-    prefix, drawn = one.prefix, {}  # standard deviations of one, by the columns that are drawn together
-    sets = {k: both for both in correlated_sets(prefix, one.groups) for k in both.columns}
-    for k, (g, fitted) in enumerate(zip(groups, one.groups, strict=True)):
+    prefix = one.prefix
+    for g, fitted in zip(groups, one.groups, strict=True):
         if is_smooth(g):
             z += natural[prefix + g.name] @ g.value.T
             continue
@@ -638,7 +645,7 @@ def with_effects(
                     f"`new`: the group {labels[new][0]!r} of {g.grouping!r} was not in the data; "
                     'unseen="zero" or "draw" predicts for it.'
                 )
-            if new.all() and named and g.name == (fitted.partners or (g.name,))[0]:
+            if new.all() and named and prefix + g.name == (fitted.partners or (prefix + g.name,))[0]:
                 warn(
                     f"`new`: the fit has seen none of the groups of {g.grouping!r}, such as {labels[0, 0]!r}; it has "
                     f"{listed(fitted.levels[:3])}."
@@ -646,11 +653,12 @@ def with_effects(
             effects[:, new] = 0.0
             if unseen == "draw":
                 names, place = np.unique(labels[new].astype(str), return_inverse=True)
-                both, shape = sets.get(k), (len(effects), len(names))
-                if both is not None and both not in drawn:
+                both, shape = sets.get(prefix + g.name), (len(effects), len(names))
+                if both is not None and prefix + g.name not in drawn:
                     roots = np.linalg.cholesky(both.matrix(natural))
-                    drawn[both] = np.einsum("sij,jsg->isg", roots, rng.standard_normal((both.width, *shape)))
-                own = rng.standard_normal(shape) if both is None else drawn[both][both.columns.index(k)]
+                    jointly = np.einsum("sij,jsg->isg", roots, rng.standard_normal((both.width, *shape)))
+                    drawn |= zip(both.names, jointly, strict=True)
+                own = rng.standard_normal(shape) if both is None else drawn[prefix + g.name]
                 effects[:, new] = (own * natural[prefix + fitted.sd_name][:, None])[:, place.ravel()]
         z += np.einsum("snm,nm->sn", effects, g.value.reshape(len(table), -1))
     return z

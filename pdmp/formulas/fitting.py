@@ -36,7 +36,7 @@ from pdmp.formulas.checks import (
     leanings,
     suspected,
 )
-from pdmp.formulas.design import Described, Design, check_columns, describe
+from pdmp.formulas.design import Described, Design, check_columns, check_identifiers, describe, partnered
 from pdmp.formulas.families import LAWS, Priors, Scale, family_of, prior_of_constant
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.general import (
@@ -344,7 +344,7 @@ def regression(
     if made is None:
         return in_general()
     model, design, priors_used, notes = made
-    if any(len(one) > 1 for one in design.together) and not correlated_sets("", model.groups):
+    if any(g.partners for g in design.groups) and not any(g.partners for g in model.groups):
         check_independent(data, refused)
         return in_general()
     origin = Origin(environment, roles, options, notes, select is not None, sampler)
@@ -486,6 +486,7 @@ def make_model(
     check_parameters(sorted(described.fixed), (), law.dispersions)  # before any pass over the data
     source, rows = open_source(data), None
     if source is not None:
+        check_identifiers([described], source.columns)
         design, rows, totals, notes = read_in_batches(
             source, described, family.response, roles, environment, client, folder, progress
         )
@@ -495,6 +496,7 @@ def make_model(
             raise ValueError("`folder` is for data that are read in batches: a folder, a large file, a Dask DataFrame.")
         names = described.names.union(columns_beside(beside).values())
         table = without_gaps(read_table(data), beside)
+        check_identifiers([described], table.columns)
         check_names(names, table, "`formula`")
         used = names | check_roles(roles, table)
         whole = table
@@ -517,8 +519,10 @@ def make_model(
         rest = read_beside(beside, table)
         weight = weights_of(table, roles)
         totals = Totals.of(design, measured(family, y, rest), added, weight)
-    together = correlated_sets("", design.groups, design.together)
-    sets = together if source is None and known and [len(one) for one in design.together] == [2] else []
+    partnered({"": design})
+    together = correlated_sets(("", g) for g in design.groups)
+    are_two = [one.width for one in together] == [len(design.groups)] == [2]
+    sets = together if source is None and known and are_two else []
     names = [name for g in design.groups for name in (g.name, g.sd_name)]
     names += [name for one in sets for name in one.correlation_names]
     check_parameters([*design.columns, *design.terms], names, law.dispersions)
@@ -531,10 +535,8 @@ def make_model(
     of_columns = scale.of_columns(design, named)
     groups = []
     for k, g in enumerate(design.groups):
-        column = g._replace(prior=scale.of_effects(k), rows=totals.sizes[k])
+        column = g._replace(prior=scale.of_effects(k), rows=totals.sizes[k], partners=g.partners if sets else ())
         groups.append(column._replace(prior=named.find(column.prior, column.sd_name)))
-    if sets:
-        groups = [g._replace(partners=tuple(one.name for one in groups)) for g in groups]
     of_sets = {
         name: named.correlation(one.correlation_names, one.grouping, "")
         for one in together  # priors of those that are left out here are for sums of terms
@@ -605,7 +607,7 @@ def kind_of(
 
 def correlation_of(kind: type[MixedRegression], groups: Sequence[GroupColumn], priors: Mapping) -> dict[str, Any]:
     """The argument of `GroupIntercepts` for effects that correlate."""
-    for one in correlated_sets("", groups):
+    for one in correlated_sets(("", g) for g in groups):
         if kind is not GroupIntercepts:
             raise ValueError("`formula`: correlated effects of fewer rows in a group than the fit has: fit all rows.")
         return {"correlation": priors[one.correlation_names[0]]}

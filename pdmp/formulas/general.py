@@ -26,7 +26,7 @@ from pdmp.formulas.checks import (
     suspected,
     tied,
 )
-from pdmp.formulas.design import Design, check_columns, describe
+from pdmp.formulas.design import Design, check_columns, check_identifiers, describe, partnered
 from pdmp.formulas.families import NOMINAL, Priors, Scale, prior_of_constant
 from pdmp.formulas.fit import Fit
 from pdmp.formulas.images import of_expression, of_mixture
@@ -34,8 +34,15 @@ from pdmp.formulas.imputation import check_terms, named_in, read_imputed, slopes
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.nonlinear import Expression, advising, check_start, prior_of, read_expression
 from pdmp.formulas.nonlinear import check_columns as check_inside
-from pdmp.formulas.predictors import Coding, Predictor, correlated_sets, made, made_for_sampling
-from pdmp.formulas.smooths import is_smooth
+from pdmp.formulas.predictors import (
+    Coding,
+    Predictor,
+    correlated_sets,
+    inside_name,
+    join_effects,
+    made,
+    made_for_sampling,
+)
 from pdmp.formulas.sources import open_source
 from pdmp.formulas.table import (
     check_names,
@@ -230,11 +237,10 @@ def sampled(fit: FamilyFit, origin: Origin, seed: int) -> FamilyFit:
     words = iter(getattr(fit.model, "centring", list)())
     for one in fit.coding.predictors:
         for both in one.sets:
-            own = [one.groups[k] for k in both.columns]
-            names, many = " and ".join(one.prefix + g.name for g in own), len(own[0].levels)
-            whose = f"{many} coefficients of {names}" if is_smooth(own[0]) else f"effects {names} of {many:,} groups"
+            names, many = " and ".join(both.names), fit.coding.places[inside_name(both.names[0])][1]
+            whose = f"{many} coefficients of {names}" if both.is_smooth else f"effects {names} of {many:,} groups"
             notes.append(f"{whose} are {next(words, 'centred')}")
-        notes += [one.prefix + said for said in independence(one.groups)]
+        notes += independence(one.groups, one.prefix)
     rows = innermost(fit.model)
     if rows.rows_summed < rows.n_data:
         notes.append(f"each gradient is of {rows.rows_summed:,} rows, which have the sum of all {rows.n_data:,}")
@@ -393,6 +399,7 @@ def make_general_model(
         raise ValueError(f"`offset` is for families with one linear predictor, and {family.name} has one a category.")
     table = read_table(data)
     columns = columns_beside(asked.response.data)
+    check_identifiers(described.values(), table.columns)
     names = frozenset().union(*(one.names for one in described.values()))
     check_names(names | set(columns.values()), table, "`formula`")
     used = names | set(columns.values()) | check_roles(roles, table)
@@ -409,6 +416,7 @@ def make_general_model(
     for one in described.values():
         check_columns(one, table, environment, whole)
     designs = {name: Design(one, table, environment) for name, one in described.items()}
+    partnered({prefix_of(family, name): design for name, design in designs.items()})
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)
     rest = read_beside(asked.response.data, table)
@@ -461,6 +469,7 @@ def make_general_model(
         notes += suspected(
             design, own, totals, predictors[-1].groups, priors or {}, leans, "" if alike else prefix, exact
         )
+    join_effects(predictors, named)
     constants, by_name = {}, {}
     for one in predictors:
         by_name |= one.priors
@@ -542,12 +551,12 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     """Refuse columns that are called as another parameter is."""
     first = family.named[0]
     cuts = [f"cut[{k + 1}]" for k in range(n_cuts)]
+    columns = [(prefix_of(family, name), g) for name, design in designs.items() for g in design.groups]
+    correlations = [name for both in correlated_sets(columns) for name in both.correlation_names]
     for name, design in designs.items():
         prefix = prefix_of(family, name)
-        groups = [prefix + one for g in design.groups for one in (g.name, g.sd_name)]
+        groups = [*correlations, *(prefix + one for g in design.groups for one in (g.name, g.sd_name))]
         groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
-        sets = correlated_sets(prefix, design.groups, design.together)
-        groups += [name for both in sets for name in both.correlation_names]
         others = [other for other in (*constants, *cuts)]
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)
@@ -712,11 +721,11 @@ class FamilyFit(Fit):
             further = []
             if self.family.arrange is None:
                 further = list(read_for_predictions(self.family, self.beside, table, kind == "response").values())
-            natural, found = coding.constrain(x), {}
+            natural, found, drawn = coding.constrain(x), {}, {}
             for one in coding.predictors:
                 if one.imputes is None:
                     design = self.designs[one.parameter]
-                    found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng)
+                    found[one.parameter] = self.predictor_of(one, design, table, natural, unseen, effects, rng, drawn)
             functionals = coding.arranged(found, x)
         if kind == "link":
             return self.family.first_predictor(np.broadcast_arrays(*functionals), further) + shift

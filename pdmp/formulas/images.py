@@ -53,6 +53,28 @@ class Symmetry(NamedTuple):
                     found[own] = natural.get(other.prefix + own.removeprefix(one.prefix), natural[own])
             elif a not in predictors and b not in predictors:
                 found[a] = natural[b]
+        return found | self.correlations(predictors, natural)
+
+    def correlations(
+        self, predictors: Mapping[str, Predictor], natural: Mapping[str, np.ndarray]
+    ) -> dict[str, np.ndarray]:
+        """Correlations of effects after the change: of two columns of which one takes the other sign they do, too."""
+        ends, known = [], {}
+        for both in (both for one in predictors.values() for both in one.sets):
+            for name, places in zip(both.correlation_names, both.pairs, strict=True):
+                ends.append((name, [(both.prefixes[k], both.names[k]) for k in places]))
+                known[frozenset(both.names[k] for k in places)] = name
+        turned = {predictors[name].prefix for name in self.turned if name in predictors}
+        other = {}
+        for a, b in self.exchanged:
+            if a in predictors and b in predictors:
+                one, two = predictors[a].prefix, predictors[b].prefix
+                other |= {one: two, two: one}
+        found = {}
+        for name, pair in ends:
+            taken = frozenset(other.get(prefix, prefix) + end.removeprefix(prefix) for prefix, end in pair)
+            sign = -1.0 if sum(prefix in turned for prefix, _ in pair) == 1 else 1.0
+            found[name] = sign * natural[known.get(taken, name)]
         return found
 
 
@@ -63,10 +85,9 @@ def located(predictor: Predictor) -> list[str]:
 
 
 def laws(predictor: Predictor) -> list[str]:
-    """Natural parameters of the laws of effects: standard deviations, length scales and correlations."""
+    """Natural parameters of the laws of effects, but for correlations: standard deviations and length scales."""
     lengths = [g.warp.length for g in predictor.groups if g.warp is not None and g.warp.length]
-    own = [predictor.prefix + name for name in (*(g.sd_name for g in predictor.groups), *lengths)]
-    return own + [name for one in predictor.sets if one.width > 1 for name in one.correlation_names]
+    return [predictor.prefix + name for name in (*(g.sd_name for g in predictor.groups), *lengths)]
 
 
 def of_mixture(family: Family) -> Symmetry:

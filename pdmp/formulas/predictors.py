@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,16 +64,30 @@ CUTS = inside_name("cuts")
 
 
 class Together:
-    """Columns of effects that are jointly normal: those of one term, or one alone; `columns` are places among all."""
+    """Columns of effects of one grouping that are jointly normal, those that correlate or one alone.
+
+    They are given with what the names of their predictors begin with, of which there may be several.
+    """
 
     prior: Prior = LKJ(1.0)
 
-    def __init__(self, columns: Sequence[int], groups: Sequence[GroupColumn], prefix: str) -> None:
-        self.columns, self.width, self.grouping = list(columns), len(columns), groups[0].grouping
-        labels = [g.label for g in groups]
+    def __init__(self, columns: Sequence[tuple[str, GroupColumn]]) -> None:
+        self.prefixes = [prefix for prefix, _ in columns]
+        self.names = [prefix + g.name for prefix, g in columns]
+        self.sd_names = [prefix + g.sd_name for prefix, g in columns]
+        first = columns[0][1]
+        self.width, self.grouping, self.warp, self.is_smooth = (
+            len(columns),
+            first.grouping,
+            first.warp,
+            is_smooth(first),
+        )
+        #: Of all correlations: "" where they are of several formulas.
+        self.prefix = self.prefixes[0] if len(set(self.prefixes)) == 1 else ""
+        labels = [prefix.removeprefix(self.prefix) + g.label for prefix, g in columns]
         #: What correlations are called, of the pairs (1, 0), (2, 0), (2, 1), …
-        self.correlation_names = [f"{prefix}cor({labels[j]}, {labels[i]}|{self.grouping})" for i, j in self.pairs]
-        self.block = inside_name(f"{prefix}correlations of {', '.join(labels)}|{self.grouping}")
+        self.correlation_names = [f"{self.prefix}cor({labels[j]}, {labels[i]}|{self.grouping})" for i, j in self.pairs]
+        self.block = inside_name(f"{self.prefix}correlations of {', '.join(labels)}|{self.grouping}")
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -192,11 +206,10 @@ class Predictor:
         self.X, self.centre, self.scale = X[:, kept], self.centre[kept], self.scale[kept]
         own = scale.of_columns(design, named, prefix, kept)
         self.priors: dict[str, Prior] = {prefix + name: prior for name, prior in zip(self.columns, own, strict=True)}
-        self.groups = []
-        sets = design.together
-        partners = {k: tuple(design.groups[q].name for q in one) for one in sets if len(one) > 1 for k in one}
+        self.groups: list[GroupColumn] = []
+        self.sets: list[Together] = []  #: see `join_effects`
         for k, g in enumerate(design.groups):
-            column = g._replace(prior=scale.of_effects(k), rows=scale.totals.sizes[k], partners=partners.get(k, ()))
+            column = g._replace(prior=scale.of_effects(k), rows=scale.totals.sizes[k])
             warp = design.warps.get(g.name)
             if warp is not None:
                 default = column.prior
@@ -208,12 +221,6 @@ class Predictor:
             self.priors[name] = self.groups[-1].prior
             if warp is not None and not warp.is_monotonic:
                 self.priors[prefix + warp.length] = named.find(warp.prior, prefix + warp.length)
-        straight = [one for one in sets if one[0] not in self.monotonic]
-        self.sets = [Together(one, [self.groups[k] for k in one], prefix) for one in straight]
-        for one in self.sets:
-            if one.width > 1:
-                one.prior = named.correlation(one.correlation_names, one.grouping, prefix)
-                self.priors |= dict.fromkeys(one.correlation_names, one.prior)
         squares = [np.mean(mean_of(g.value**2, weight)) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
         self.group_scale = np.array([math.sqrt(square) or 1.0 for square in squares])
 
@@ -456,14 +463,14 @@ class Coding:
         found = []
         for p in self.predictors:
             for one in p.sets:
-                spreads = np.array([self.places[p.sd_name(k)][0] for k in one.columns])
+                spreads = np.array([self.places[inside_name(name)][0] for name in one.sd_names])
                 first = self.places[one.block][0] if one.width > 1 else 0
-                effects = [self.places[p.effect_name(k)] for k in one.columns]
+                effects = [self.places[inside_name(name)] for name in one.names]
                 columns = np.stack([begin + np.arange(size) for begin, size in effects], axis=-1)
                 own = EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns)
-                warp = p.groups[one.columns[0]].warp
+                warp = one.warp
                 if warp is not None:
-                    length = self.places[p.length_name(one.columns[0])][0]
+                    length = self.places[inside_name(p.prefix + warp.length)][0]
                     own = own._replace(length=length, eigenvalues=warp.eigenvalues, dimension=warp.dimension)
                 found.append(own)
         return found
@@ -517,13 +524,28 @@ class Coding:
         return responses(self.family, functionals, further, rng)
 
 
-def correlated_sets(
-    prefix: str, groups: Sequence[GroupColumn], together: Sequence[Sequence[int]] = ()
-) -> list[Together]:
-    """Of group columns those that correlate: by their partners, or as `together` says."""
-    names = [g.name for g in groups]
-    sets = together or [[names.index(name) for name in own] for own in dict.fromkeys(g.partners for g in groups) if own]
-    return [Together(one, [groups[k] for k in one], prefix) for one in sets if len(one) > 1]
+def sets_of(columns: Iterable[tuple[str, GroupColumn]]) -> list[Together]:
+    """Group columns, with what the names of their predictors begin with, that are jointly normal, or alone."""
+    by_name = {prefix + g.name: (prefix, g) for prefix, g in columns}
+    sets = dict.fromkeys(g.partners or (name,) for name, (_, g) in by_name.items())
+    return [Together([by_name[name] for name in own]) for own in sets]
+
+
+def correlated_sets(columns: Iterable[tuple[str, GroupColumn]]) -> list[Together]:
+    """Those of more than one column."""
+    return [one for one in sets_of(columns) if one.width > 1]
+
+
+def join_effects(predictors: Sequence[Predictor], named: Priors) -> None:
+    """Give predictors the sets of their effects, and the priors of correlations; of several the last has them."""
+    owners = {one.prefix: one for one in predictors}
+    straight = [(one.prefix, g) for one in predictors for k, g in enumerate(one.groups) if k not in one.monotonic]
+    for both in sets_of(straight):
+        owner = owners[both.prefixes[-1]]
+        owner.sets.append(both)
+        if both.width > 1:
+            both.prior = named.correlation(both.correlation_names, both.grouping, both.prefix)
+            owner.priors |= dict.fromkeys(both.correlation_names, both.prior)
 
 
 def _joint(*args):
@@ -575,10 +597,10 @@ def made(
         own = one.inside(with_groups)
         priors |= own
         for both in one.sets if with_groups else ():
-            for k in both.columns:
-                initial[one.sd_name(k)] = math.log(START * own[one.sd_name(k)].typical())
+            for block in map(inside_name, both.sd_names):
+                initial[block] = math.log(START * priors[block].typical())
             if with_laws:
-                laws.append(_law(p, one, both))
+                laws.append(_law(p, both))
         if one.imputes is not None:
             missing, sigma = one.imputes.functional(p), at[one.imputes.sigma]
             own = gaussian.rows(one.imputes.filled, mu=at[one.parameter] - missing, sigma=sigma)
@@ -619,16 +641,16 @@ def _with_products(rows, named, products):
     return found
 
 
-def _law(p, one, both):
+def _law(p, both):
     """Rows of the law of effects."""
-    effects = [getattr(p, one.effect_name(k)) for k in both.columns]
-    spreads = [getattr(p, one.sd_name(k)) for k in both.columns]
+    effects = [getattr(p, inside_name(name)) for name in both.names]
+    spreads = [getattr(p, inside_name(name)) for name in both.sd_names]
     partials = []
     if both.width > 1:
         block = getattr(p, both.block)
         partials = [block if block.size == 1 else block[np.array([q])] for q in range(block.size)]
     found = Terms(_joint, [], [*(u[np.arange(u.size)] for u in effects), *spreads, *partials])
-    found.name = f"effects {', '.join(one.prefix + one.groups[k].name for k in both.columns)}"
+    found.name = f"effects {', '.join(both.names)}"
     return found
 
 
@@ -673,31 +695,36 @@ def made_for_sampling(
 
 
 def _by_rows(predictors, y, without, base, sets):
-    """What rows say of effects, at the mode of the model without them."""
+    """What rows say of effects, at the mode of the model without them; of each parameter, the others as they are."""
     mode, coding = without.mode(), base.reported
     at, informations, scores, couplings = base.initial.copy(), [], [], []
     if mode is not None:
         for name, (first, size) in without.reported.places.items():
             place = coding.places[name][0]
             at[place : place + size] = mode[first : first + size]
+    columns, said = {}, {}
     for one in predictors:
-        slope = bend = None
+        columns |= {one.prefix + g.name: (one, k) for k, g in enumerate(one.groups)}
         if mode is not None and one.imputes is None:  # effects on an imputed column begin as unknown
             slope, bend = _by_predictor(one, y, without, mode)
-        for both in one.sets:
-            groups, width = len(one.groups[both.columns[0]].levels), both.width
-            information, score = np.zeros((groups, width, width)), np.zeros((groups, width))
-            level = one.groups[both.columns[0]].level
-            values = [one.values(k) for k in both.columns]
             if slope is not None:
-                for i in range(width):
-                    score[:, i] = summed(level, _times(slope, values[i]), groups)
-                    for j in range(width):
-                        information[:, i, j] = summed(level, _times(bend, values[i] * values[j]), groups)
-            informations.append(information)
-            scores.append(score)
-        if slope is not None and one.columns:
-            couplings.append(_coupling_of(one, bend, coding, at))
+                said[one.prefix] = slope, bend
+                couplings += [_coupling_of(one, bend, coding, at)] if one.columns else []
+    for both in (both for one in predictors for both in one.sets):
+        own = [columns[name] for name in both.names]
+        first = own[0][0].groups[own[0][1]]
+        groups, level = len(first.levels), first.level
+        information, score = np.zeros((groups, both.width, both.width)), np.zeros((groups, both.width))
+        for i, (one, k) in enumerate(own):
+            if one.prefix not in said:
+                continue
+            slope, bend = said[one.prefix]
+            score[:, i] = summed(level, _times(slope, one.values(k)), groups)
+            for j, (other, q) in enumerate(own):
+                if other is one:
+                    information[:, i, j] = summed(level, _times(bend, one.values(k) * one.values(q)), groups)
+        informations.append(information)
+        scores.append(score)
     coupling = None
     if couplings:
         others, there, effects = (np.concatenate([part[q] for part in couplings]) for q in range(3))

@@ -215,13 +215,13 @@ class Bar(NamedTuple):
 
     text: str  #: within the brackets, with one bar
     independent: bool  #: whether the bar is double
+    identifier: str = ""  #: p of (1 | p | g)
 
 
 def bars(text: str) -> tuple[str, list[Bar]]:
-    """A formula as formulae reads it, with ``|`` for ``||``, and its effects of groups."""
-    pieces = re.split(f"({QUOTED})", text)  # names and texts as they are, at odd places
+    """A formula as formulae reads it, with ``|`` for ``||`` and for ``|p|``, and its effects of groups."""
     marked = re.sub(QUOTED, lambda quoted: "_" * len(quoted.group()), text)
-    found, opened = [], []  # of each open bracket: where, whether of a call, and the bar in it
+    found, cuts, opened = [], [], []  # of each open bracket: where, whether of a call, and the bar in it
     for k, letter in enumerate(marked):
         if letter == "(":
             called = bool(re.search(r"[\w.]\s*$", marked[:k])) or bool(opened and opened[-1][1])
@@ -231,7 +231,18 @@ def bars(text: str) -> tuple[str, list[Bar]]:
         elif letter == ")" and opened:
             begin, _, double = opened.pop()
             if double is not None:
-                found.append(Bar(text[begin + 1 : k].replace("||", "|", 1) if double else text[begin + 1 : k], double))
+                inside = text[begin + 1 : k]
+                middle = re.fullmatch(r"[^|]*\|(\s*([\w.]+)\s*\|)[^|]*", marked[begin + 1 : k])
+                name = inside[slice(*middle.span(2))] if middle else ""
+                if re.fullmatch(r"[\w.]+", name):
+                    first, last = middle.span(1)
+                    cuts.append((begin + 1 + first, begin + 1 + last))
+                    found.append(Bar(inside[:first] + inside[last:], False, name))
+                else:
+                    found.append(Bar(inside.replace("||", "|", 1) if double else inside, double))
+    for first, last in reversed(cuts):
+        text = text[:first] + text[last:]
+    pieces = re.split(f"({QUOTED})", text)  # names and texts as they are, at odd places
     plain = "".join(piece.replace("||", "|") if k % 2 == 0 else piece for k, piece in enumerate(pieces))
     return plain, found
 

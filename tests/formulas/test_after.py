@@ -156,7 +156,7 @@ def test_correlations_of_three_columns_stand_in_their_places():
     values = {("1", "x"): [0.1, -0.2], ("1", "log(w)"): [0.3, 0.4], ("x", "log(w)"): [-0.5, 0.6]}
     natural = {f"mu: cor({a}, {b}|g)": np.array(value) for (a, b), value in values.items()}
     columns = [GroupColumn(name, "g", (), None, None, None) for name in ("1|g", "x|g", "log(w)|g")]
-    found = Together([0, 1, 2], columns, "mu: ").matrix(natural)
+    found = Together([("mu: ", g) for g in columns]).matrix(natural)
     wanted = (
         [[1.0, 0.1, 0.3], [0.1, 1.0, -0.5], [0.3, -0.5, 1.0]],
         [[1.0, -0.2, 0.4], [-0.2, 1.0, 0.6], [0.4, 0.6, 1.0]],

@@ -20,6 +20,7 @@ from pdmp.formulas.general import FamilyFit, linked, make_general_model, noisele
 from pdmp.formulas.kept import Kept
 from pdmp.formulas.prepared import Prepared
 from pdmp.formulas.words import (
+    Bar,
     bars,
     check_spaces,
     check_words,
@@ -893,8 +894,9 @@ def test_terms_that_correlate():
         ("(0 + area | h)", [[0, 1, 2]], [f"cor(area[{a}], area[{b}]|h)" for a, b in ("ab", "ac", "bc")]),
         ("(0 + area || h) + (w | h)", [[0], [1], [2], [3, 4]], ["cor(1, w|h)"]),
     ):
-        _, designs, priors, _, _, _ = made(f"y ~ x + {formula}", "gamma", data)
-        assert designs["mu"].together == together
+        model, designs, priors, _, _, _ = made(f"y ~ x + {formula}", "gamma", data)
+        places = [g.name for g in designs["mu"].groups].index
+        assert [[*map(places, one.names)] for one in model.reported.predictors[0].sets] == together
         assert [name for name in priors if name.startswith("cor(")] == names
     for name in ("cor(g)", "cor(1, x|g)"):
         assert made("y ~ x + (1 + x | g)", "gamma", data, {name: exact})[2]["cor(1, x|g)"] == exact
@@ -1004,8 +1006,10 @@ def test_right_sides_of_formulas():
     for text, plain, effects in (
         ("(1 || `a||b`) + (x | g)", "(1 | `a||b`) + (x | g)", [("1 | `a||b`", True), ("x | g", False)]),
         ("I(p | q) + f((p | q)) + (x | g)", "I(p | q) + f((p | q)) + (x | g)", [("x | g", False)]),
+        ("(1 |p| `a|b`) + (x |\n2 | g)", "(1 | `a|b`) + (x | g)", [("1 | `a|b`", False, "p"), ("x | g", False, "2")]),
+        ("(1 | `p` | g) + (x|q|g)", "(1 | `p` | g) + (x|g)", [("1 | `p` | g", False), ("x|g", False, "q")]),
     ):
-        assert bars(text) == (plain, effects)
+        assert bars(text) == (plain, [Bar(*one) for one in effects])
     pieces = [("+", "x"), ("-", "`a-b`"), ("+", "f(a + b)"), ("-", "z")]
     assert pieces_between("x - `a-b` + f(a + b) - z") == pieces
     assert parts_between("a, `b,c`, f(d, e)", ",") == ["a", " `b,c`", " f(d, e)"]
@@ -1232,7 +1236,7 @@ MISTAKES = [
         (f"y ~ {one}", {}, r"of the numbers of a column it is I\(x\*\*2\)")
         for one in ("x**2", "w:x**2", "g + (x**2 | g)")
     ),
-    ("y ~ (x | g | h)", {}, r"\(x \| g \| h\) has two bars: effects of two groupings are \(x \| g\) \+ \(x \| h\)"),
+    ("y ~ (x | g | h)", {}, r"g between two bars is an identifier .* column 'g': .* are \(x \| g\) \+ \(x \| h\)"),
     ("y ~ x + (x | g) + (1 | g)", {}, r"the effect \(1 \| g\) stands in two brackets: leave one out"),
     ("y ~ (0 + x || g) + (x | g)", {}, r"the effect \(x \| g\) stands in two brackets"),
     ("y ~ (0 + x:w | g) + (0 + w:x | g)", {}, r"the effect \(w:x \| g\) stands in two brackets"),

@@ -623,13 +623,18 @@ def test_a_pass_waits_for_workers_that_have_died_since_the_last(monkeypatch):
 @pytest.mark.parametrize("known", [True, False], ids=["a mode", "none"])
 def test_effects_on_an_imputed_column_begin_as_unknown(known, monkeypatch):
     """Of slopes of 3 and bends of 2 at five rows, two of them of the first group; nothing of the second predictor."""
-    grouping = types.SimpleNamespace(levels=["a", "b"], level=np.array([0, 0, 1, 1, 1]))
-    effects, coding = types.SimpleNamespace(columns=["g"], width=1), types.SimpleNamespace(places={})
+    grouping = types.SimpleNamespace(name="1|g", levels=["a", "b"], level=np.array([0, 0, 1, 1, 1]))
+    coding = types.SimpleNamespace(places={})
     ones = [
         types.SimpleNamespace(
-            imputes=name, sets=[effects], groups={"g": grouping}, values=lambda k: np.ones(5), columns=[]
+            imputes=name,
+            prefix=prefix,
+            sets=[types.SimpleNamespace(names=[f"{prefix}1|g"], width=1)],
+            groups=[grouping],
+            values=lambda k: np.ones(5),
+            columns=[],
         )
-        for name in (None, "x")
+        for name, prefix in ((None, ""), ("x", "x: "))
     ]
     without = types.SimpleNamespace(mode=lambda: np.zeros(1) if known else None, reported=coding)
     monkeypatch.setattr(predictors, "_by_predictor", lambda *args: (np.full(5, 3.0), np.full(5, 2.0)))
@@ -666,7 +671,10 @@ def test_coefficients_of_each_predictor_follow_its_own_effects(counts, monkeypat
         by = 1.0 + k + np.arange((3 + k) * p).reshape(3 + k, p)
         couplings.append(Coupling(fixed, 0.5 + fixed, effects, by))
         first += p + 3 + k
-    ones = [types.SimpleNamespace(imputes=None, sets=[], groups={}, columns=["x"] * p) for p in (*counts, 0)]
+    ones = [
+        types.SimpleNamespace(imputes=None, prefix=f"{k}: ", sets=[], groups=[], columns=["x"] * p)
+        for k, p in enumerate((*counts, 0))
+    ]
     without = types.SimpleNamespace(mode=lambda: np.zeros(1), reported=coding)
     monkeypatch.setattr(predictors, "_by_predictor", lambda *args: (np.ones(5), np.ones(5)))
     left = iter(couplings)

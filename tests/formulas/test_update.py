@@ -172,6 +172,7 @@ FAMILIES = [
     ("m | trials(12) ~ x", "beta_binomial", {"offset": "early"}),
     ("p | cens(cens, upper) ~ x", "lognormal", {}),
     ({"c": "c ~ x", "zi": "~ w"}, "zero_inflated_poisson", {"exposure": "e"}),
+    ({"y": "y ~ x + (1 + w |q| g)", "sigma": "~ (1 |q| g)"}, "gaussian", {}),
 ]
 
 
@@ -185,12 +186,12 @@ def _log_jacobian(model, x):
 def _law_of_effects(reported, natural, k):
     """Minus the log density of the coordinates of effects, without constants."""
     total = 0.0
+    scales = {p.prefix + g.name: s / p.unit for p in reported.predictors for g, s in zip(p.groups, p.group_scale)}  # noqa: B905
     for p in reported.predictors:
         for one in p.sets:
-            groups = [p.groups[q] for q in one.columns]
-            units = p.group_scale[one.columns] / p.unit
-            sd = np.array([natural[p.prefix + g.sd_name][k] for g in groups]) * units
-            u = np.stack([natural[p.prefix + g.name][k] for g in groups], axis=-1) * units
+            units = np.array([scales[name] for name in one.names])
+            sd = np.array([natural[name][k] for name in one.sd_names]) * units
+            u = np.stack([natural[name][k] for name in one.names], axis=-1) * units
             correlation = np.eye(len(sd))
             pairs = [(i, j) for i in range(len(sd)) for j in range(i)]
             for name, (i, j) in zip(one.correlation_names, pairs, strict=True):
@@ -218,7 +219,7 @@ def test_the_law_of_other_families_is_that_of_all_rows(formula, family, options)
         inside = model.coordinates(x)
         np.testing.assert_allclose(model.natural_draws(inside), x, rtol=1e-8, atol=1e-8)
         for a, b in zip(reported.predictors, whole.coding.predictors, strict=True):
-            assert [one.columns for one in a.sets] == [one.columns for one in b.sets]
+            assert [one.names for one in a.sets] == [one.names for one in b.sets]
         # The law of the effects: what the potential has more than that of rows, less the Jacobian, up to a constant.
         laws = [model.potential(at) - model.base.potential(own) for at, own in zip(inside, x, strict=True)]
         found = np.array(laws) + [_log_jacobian(model, at) for at in inside]
