@@ -111,8 +111,10 @@ def regression(
     Rows of weight 0 are left out, and so are rows with a missing value in a column that is used, unless it is imputed.
     Columns are standardised inside, and reported in their own units. Effects of groups are normal, and each column has
     a standard deviation of its own. Effects of one term, ``(1 + x | g)``, are correlated, with an LKJ prior; those of
-    ``(1 + x || g)``, or of two terms, are independent. They are centred as far as the data determine each effect
-    (`pdmp.models.regressions.standardised_effects`), or wholly if rows are sub-sampled, see Notes.
+    ``(1 + x || g)``, or of two terms, are independent. With an identifier, ``{"y": "y ~ x + (1 + x |p| g)", "sigma": "~
+    (1 |p| g)"}``, those of all terms and formulas that have the same one and the same grouping are correlated. Effects
+    are centred as far as the data determine each effect (`pdmp.models.regressions.standardised_effects`), or wholly if
+    rows are sub-sampled, see Notes.
 
     Parameters
     ----------
@@ -141,15 +143,16 @@ def regression(
         that are sub-sampled, see Notes, they have such regressions too.
     priors : dict of str to Prior, optional
         Of `pdmp.models.priors`, by the name of a column or a term (``"age"``), ``"Intercept"``, ``"sd(g)"``,
-        ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term), ``"sigma"``, ``"nu"`` (Student-t),
-        ``"alpha"`` (negative binomial), in the units of the data. The intercept's prior is for rows at the means of the
-        other columns. Let s be the standard deviation of the response for "gaussian" and "student_t", and 1 for others.
-        The defaults are Normal(0, 2.5 s / sd of the column) for coefficients, Normal(link of the mean response, 2.5 s)
-        for the intercept, HalfNormal(2.5 s / sd of the column) for standard deviations, LKJ(1) for correlations,
-        HalfStudentT(4, s) for sigma, Gamma(2, 10) for nu and HalfCauchy(1) for alpha. Other parameters have the
-        defaults of their `pdmp.Family`, on the scale of the link if that is not the logarithm. In the formula of a
-        log-linked parameter beside the first, 1 replaces 2.5. A parameter of an expression must be given a prior, by
-        its name, in whose unit the others of its formula are. The summary names all priors.
+        ``"sd(x|g)"``, ``"cor(g)"`` (an `LKJ`, of all correlations of a term, or of terms with one identifier),
+        ``"sigma"``, ``"nu"`` (Student-t), ``"alpha"`` (negative binomial), in the units of the data. The intercept's
+        prior is for rows at the means of the other columns. Let s be the standard deviation of the response for
+        "gaussian" and "student_t", and 1 for others. The defaults are Normal(0, 2.5 s / sd of the column) for
+        coefficients, Normal(link of the mean response, 2.5 s) for the intercept, HalfNormal(2.5 s / sd of the column)
+        for standard deviations, LKJ(1) for correlations, HalfStudentT(4, s) for sigma, Gamma(2, 10) for nu and
+        HalfCauchy(1) for alpha. Other parameters have the defaults of their `pdmp.Family`, on the scale of the link if
+        that is not the logarithm. In the formula of a log-linked parameter beside the first, 1 replaces 2.5. A
+        parameter of an expression must be given a prior, by its name, in whose unit the others of its formula are. The
+        summary names all priors.
     link : str, or dict of str to str, optional
         The link of the first parameter, or a dict of links, in place of the family's: "log", "identity", "sqrt" or
         "inverse" for a positive parameter, "logit", "probit" or "cloglog" for one between 0 and 1, "identity", "log" or

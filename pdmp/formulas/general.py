@@ -59,7 +59,7 @@ from pdmp.formulas.table import (
 )
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
-from pdmp.formulas.words import Response, column_of, read_response, split
+from pdmp.formulas.words import STACKED, Response, column_of, read_response, split
 from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
 from pdmp.models.priors import Prior
 from pdmp.models.regressions.mixed import sd_of
@@ -159,10 +159,11 @@ def read_formulas(formula: Any, family: Family) -> Asked:
                 f"{listed(own, 20) or 'none'}{did_you_mean(name, own)}"
             )
     if len(main) != 1:
-        said = ", ".join(repr(name) for name, *_ in main) or "none"
+        names = [name for name, *_ in main]
+        said = f"; several responses are several fits; {STACKED.format(*names[:2])}" if names[1:] else ""
         raise ValueError(
             f'`formula` must have one with the response, such as {{"y": "y ~ x"}}; those with a left side that is no '
-            f"further parameter of {family.name} are {said}; several responses are several fits."
+            f"further parameter of {family.name} are {', '.join(map(repr, names)) or 'none'}{said}."
         )
     name, left, right = main[0]
     response = read_response(left)

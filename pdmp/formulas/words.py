@@ -34,6 +34,11 @@ def mi(column: Any) -> Any:
 #: Functions that are called without ``np.``, unless the user's code has others of these names.
 FUNCTIONS = {name: getattr(np, name) for name in ("log", "log2", "log10", "log1p", "exp", "expm1", "sqrt", "abs")}
 FUNCTIONS |= {"mm": mm, "cbind": cbind, "mi": mi}
+#: Two responses, {0} and {1}, of one family that have effects of groups in common.
+STACKED = (
+    "effects of groups g that correlate between them are those of table.melt(['x', 'g'], ['{0}', '{1}'], 'which', "
+    "'value'), with value ~ which * x + (0 + which | g), and ~ which for each further parameter, such as sigma"
+)
 #: Terms of other tools that there are not, and what comes closest.
 INSTEAD = {
     "te": "a surface is t2({0}, {1})",
@@ -45,8 +50,8 @@ INSTEAD = {
     "arma": "add the response before, shifted by a row, as a column",
     "gr": "effects of all groups have one standard deviation, (1 | {0}), or one for each level of a column that is the "
     "same in all rows of a group, (0 + {by} || {0})",
-    "mvbind": "responses with independent errors are fits of their own, {0} ~ … and {1} ~ …; where they correlate, {0} "
-    "is also a column in the formula of {1}",
+    "mvbind": "responses with independent errors are fits of their own, {0} ~ … and {1} ~ …; where errors correlate, "
+    f"{{0}} is also a column in the formula of {{1}}; {STACKED.format('{0}', '{1}')}",
     "lo": "a smooth curve is s({0})",
 }
 #: The same of what stands behind a bar, beside the response.

@@ -8,7 +8,7 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.formulas import general
-from pdmp.models.priors import LKJ, HalfNormal, HalfStudentT, Normal, StudentT
+from pdmp.models.priors import LKJ, Flat, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 
@@ -280,3 +280,36 @@ def test_images_turn_correlations_too():
         columns += [] if "a" in formula else [("theta: ", "1")]
         found = [law_of_effects(model.constrain(at), columns, "g", 3.0) for at in (x, image)]
         assert found[1] == pytest.approx(found[0], rel=1e-8) and np.abs(image - x).max() > 0.05
+
+
+def test_a_stacked_table_has_the_law_of_two_responses():
+    """The density by hand, of two normal responses whose effects of groups correlate: as the pages say of mvbind."""
+    t = table().assign(z=lambda d: 1.0 - 0.3 * d.x * d.w)
+    with pytest.raises(ValueError, match="mvbind.* errors are fits of their own, y ~ … and z ~ …") as error:
+        pdmp.regression("mvbind(y, z) ~ x + (1 |p| g)", t)
+    with pytest.raises(ValueError, match="are 'y', 'z'; several responses are several fits") as other:
+        pdmp.regression({"y": "y ~ x + (1 |p| g)", "z": "z ~ x + (1 |p| g)"}, t)
+    stacked = t.melt(["x", "g"], ["y", "z"], "which", "value")
+    for shown in (error, other):
+        assert "table.melt(['x', 'g'], ['y', 'z'], 'which', 'value')" in str(shown.value)
+        assert "value ~ which * x + (0 + which | g), and ~ which for each further" in str(shown.value)
+    place = np.searchsorted(list("rstuv"), t.g)
+    for mean, spread in (("which * x", "which"), ("0 + which + which:x", "0 + which")):
+        formula = {"value": f"value ~ {mean} + (0 + which | g)", "sigma": f"~ {spread}"}
+        flat = dict.fromkeys(("Intercept", "which", "x", "which:x", "sigma: Intercept", "sigma: which"), Flat())
+        flat = {name: prior for name, prior in flat.items() if "0 +" not in mean or name.endswith(("which", "which:x"))}
+        sds = {f"sd(which[{name}]|g)": HalfNormal(3.0) for name in "yz"}
+        model = pdmp.regression(formula, stacked, priors=flat | sds, sample=False).model
+        excess = []
+        for k in range(3):
+            x = model.initial + 0.3 * np.random.default_rng(k).standard_normal(model.dim)
+            v, total = model.constrain(x), 0.0
+            for one in "yz":
+                of = [v.get("Intercept", 0.0), v.get("x", 0.0), v.get("sigma: Intercept", 0.0)]
+                names = (f"which[{one}]", f"which[{one}]:x", f"sigma: which[{one}]")
+                a, b, s = (base + v.get(name, 0.0) for base, name in zip(of, names, strict=True))
+                total += stats.norm.logpdf(t[one], a + b * t.x + v[f"which[{one}]|g"][place], np.exp(s)).sum()
+                total += stats.halfnorm.logpdf(v[f"sd(which[{one}]|g)"], scale=3.0)
+            total += law_of_effects(v, [("", "which[y]"), ("", "which[z]")], "g", 1.0)
+            excess.append(model.potential(x) + total + log_volume(model, x))
+        assert np.ptp(excess) < 1e-5 * abs(total)
