@@ -87,7 +87,10 @@ def independence(groups: Sequence[GroupColumn], prefix: str = "") -> list[str]:
     for name in dict.fromkeys(g.grouping for g in groups):
         own = [(prefix + g.name, g.partners or (prefix + g.name,)) for g in groups if g.grouping == name]
         if any({called for called, _ in own}.difference(partners) for _, partners in own):
-            said = [" and ".join(one.removeprefix(prefix) for one in part) for part in dict(own).values()]
+            is_one = all(one.startswith(prefix) for part in dict(own).values() for one in part)
+            said = [
+                " and ".join(one.removeprefix(prefix if is_one else "") for one in part) for part in dict(own).values()
+            ]
             said = "; ".join(dict.fromkeys(said))
             found.append(f"{prefix}effects of {name} are independent of each other, those of {said}, as by ||")
     return found

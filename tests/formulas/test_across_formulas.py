@@ -7,9 +7,11 @@ import pytest
 from scipy import special, stats
 
 import pdmp
-from pdmp.formulas import general
+from pdmp.formulas import general, sources
+from pdmp.formulas.checks import independence
 from pdmp.models.priors import LKJ, Flat, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information
+from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 
 pandas = pytest.importorskip("pandas")
@@ -165,6 +167,33 @@ def test_names_priors_and_notes():
     pair = {"y": "y ~ x + (1 |p| g)", "sigma": "~ (1 |p| g)"}
     fit = pdmp.regression(pair, table(), priors={"cor(1, sigma: 1|g)": exact}, sample=False)
     assert fit.priors["cor(1, sigma: 1|g)"] == exact
+
+
+def test_what_is_independent_is_said_by_formula():
+    """With the names of that formula where it has all of them, and else with those of the fit."""
+
+    def said(prefix, partners):
+        groups = [GroupColumn(name, "g", (), None, None, None, None, partners.get(name, ())) for name in ("1|g", "x|g")]
+        return independence([*groups, groups[0]._replace(name="1|h", grouping="h", partners=())], prefix)
+
+    both, across = ("s: 1|g", "s: x|g"), ("1|g", "s: 1|g")
+    said_of = "effects of g are independent of each other, those of"
+    assert said("s: ", {"1|g": both, "x|g": both}) == [] and said("s: ", {}) == [f"s: {said_of} 1|g; x|g, as by ||"]
+    assert said("s: ", {"1|g": across}) == [f"s: {said_of} 1|g and s: 1|g; s: x|g, as by ||"]
+    assert said("", {"1|g": across}) == [f"{said_of} 1|g and s: 1|g; x|g, as by ||"]
+    three = (*across, "x|g")
+    assert said("", {"1|g": three, "x|g": three}) == []
+
+
+def test_identifiers_of_files(tmp_path, monkeypatch):
+    """Of one term, and with a column that is called so."""
+    monkeypatch.setattr(sources, "LARGE_FILE", 1)
+    path = tmp_path / "t.csv"
+    table().to_csv(path, index=False)
+    with pytest.raises(ValueError, match="x between two bars is an identifier"):
+        pdmp.regression("y ~ w + (1 | x | g)", path, sampler="zigzag", gradients=10)
+    with pytest.raises(ValueError, match="correlations of effects, .* are not estimated"):
+        pdmp.regression("y ~ w + (1 |p| g) + (0 + w |p| g)", path)
 
 
 @pytest.mark.parametrize("formula", ["y ~ x + (1 + x |p| g)", "y ~ x + (1 |p| g) + (0 + x |p| g)"])

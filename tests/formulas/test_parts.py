@@ -645,6 +645,26 @@ def test_effects_on_an_imputed_column_begin_as_unknown(known, monkeypatch):
     assert np.ravel(scores).tolist() == [6.0 * known, 9.0 * known, 0.0, 0.0]
 
 
+def test_rows_say_of_effects_of_two_predictors_what_they_say_of_each(monkeypatch):
+    """Effects that are multiplied by 1 and by 2, which correlate: nothing is said of both."""
+    grouping = types.SimpleNamespace(name="1|g", levels=["a", "b"], level=np.array([0, 0, 1, 1, 1]))
+    coding, both = types.SimpleNamespace(places={}), types.SimpleNamespace(names=["1|g", "s: 1|g"], width=2)
+    ones = [
+        types.SimpleNamespace(
+            imputes=None, prefix=prefix, sets=sets, groups=[grouping], values=lambda k, z=z: np.full(5, z), columns=[]
+        )
+        for prefix, sets, z in (("", [], 1.0), ("s: ", [both], 2.0))
+    ]
+    said = {"": (np.full(5, 3.0), np.full(5, 2.0)), "s: ": (np.full(5, 0.5), np.full(5, 7.0))}
+    monkeypatch.setattr(predictors, "_by_predictor", lambda one, *args: said[one.prefix])
+    monkeypatch.setattr(predictors, "of_rows", lambda sets, at, informations, scores, *rest: (informations, scores))
+    base = types.SimpleNamespace(initial=np.zeros(1), reported=coding)
+    without = types.SimpleNamespace(mode=lambda: np.zeros(1), reported=coding)
+    (information,), (score,) = predictors._by_rows(ones, np.zeros(5), without, base, [])
+    assert information.tolist() == [[[4.0, 0.0], [0.0, 56.0]], [[6.0, 0.0], [0.0, 84.0]]]
+    assert score.tolist() == [[6.0, 2.0], [9.0, 3.0]]
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e-6])
 def test_slopes_and_bends_of_log_likelihoods_are_weighted_and_in_any_unit(unit):
     """Of Student's t with 4 degrees of freedom; where it is not concave the bend is 0."""
