@@ -15,7 +15,7 @@ PREDICTORS, FIT, WORDS, DESIGN, CHECKS, GENERAL = (
     f"pdmp/formulas/{name}.py" for name in ("predictors", "fit", "words", "design", "checks", "general")
 )
 TESTS, FORMULAS = "tests/models/test_standardised_effects.py", "tests/formulas/test_families.py"
-UPDATES = "tests/formulas/test_update.py"
+UPDATES, ACROSS = "tests/formulas/test_update.py", "tests/formulas/test_across_formulas.py"
 LAW, NORMAL, LAWS, ROWS, COORDINATE = (
     f"{TESTS}::test_{name}"
     for name in (
@@ -47,6 +47,7 @@ BUGS = [
         ("scores that others follow are not pulled back", MODEL, "self.pull_score(begin + p, a[p, p] * by_c[p], by_natural)", "pass", f"{TESTS}::test_coefficients_that_follow_effects_are_in_their_block"),
         ("coefficients are not taken for known", FOUND, "np.linalg.inv(precision[np.ix_(together, together)])", "np.linalg.inv(precision)[np.ix_(together, together)]", f"{TESTS}::test_information_on_effects_is_given_the_coefficients"),
         ("new groups without correlation", FIT, 'np.einsum("sij,jsg->isg", roots, rng.standard_normal((both.width, *shape)))', "rng.standard_normal((both.width, *shape))", NEW, "formulae"),
-        ("nested groupings share a law", DESIGN, "key = (term.factor.name, bar) if bar", "key = bar if bar", TERMS, "formulae"),
+        ("nested groupings share a law", DESIGN, "sets[term.factor.name, bar] +=", 'sets["", bar] +=', TERMS, "formulae"),
+        ("each formula draws new groups by itself", FIT, "and prefix + g.name not in drawn", "", f"{ACROSS}::test_effects_of_a_new_group_are_drawn_jointly", "formulae"),
     ]
 ]  # fmt: skip
