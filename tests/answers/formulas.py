@@ -273,6 +273,11 @@ asks("priors of curves", "y ~ s(x, k=4) + gp(z, k=4) + mo(k)", priors={
 asks("priors of two formulas", {"y": "pos ~ x", "shape": "~ z + (1 | g)"}, "gamma", priors={
     "shape: z": Normal(0.2, 0.4), "shape: Intercept": Normal(0.1, 0.9), "shape: sd(g)": HalfNormal(0.2),
 })  # fmt: skip
+asks(
+    "priors across formulas",
+    {"y": "y ~ x + (1 + z |q| g)", "sigma": "~ (1 |q| g) + (1 | h)"},
+    priors={"cor(g)": LKJ(2.5)},
+)
 asks("priors of cuts", "level ~ x", "acat", priors={"cuts": StudentT(5.0, 0.1, 2.0)})
 asks("a prior by its link", "c ~ x", "zero_inflated_poisson", priors={"logit(zi)": Normal(-1.0, 0.6)})
 asks("a prior of alpha", "c ~ x", "negative_binomial", priors={"alpha": HalfNormal(2.0)})

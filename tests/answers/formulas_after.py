@@ -85,6 +85,7 @@ FITS = {
     "spread": ("pos ~ x", "inverse_gaussian", {}),
 }
 FITS["scores"] = ({"y": "b ~ x", "discrimination": "~ z"}, "item_response", {})
+FITS["across formulas"] = ({"y": "pos ~ x + (1 + z |q| g)", "shape": "~ t + (1 |q| g)"}, "gamma", {"weights": "e"})
 
 
 def quietly(function, *args, **options):
@@ -326,6 +327,7 @@ HYPOTHESES = {
     "curves": ["s(x).x > 0", "sd(s(x)) < sd(gp(z))", "length(gp(z)) = 1", "mo(level) = 0"],
     "categories": ["`tram: x` > `walk: x`", "`walk: Intercept` > 0"],
     "overdispersed": ["alpha = 1", "sd(z|g) > sd(h)"],
+    "across formulas": ["cor(1, shape: 1|g) > cor(1, z|g)", "`cor(z, shape: 1|g)` < 0.2", "shape: 1|g[5] > 0"],
 }  # fmt: skip
 for name, texts in HYPOTHESES.items():
     case(
