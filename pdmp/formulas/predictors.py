@@ -5,9 +5,10 @@ r,
 
     η = s (b·β + Σₖ v / rₖ · aₖⱼ) + offset,      j the group of the row,
 
-so that effects are uₖⱼ = s / rₖ · aₖⱼ. Those of one term, (1 + x | g), are jointly normal with the standard deviations
-τₖ = s / rₖ · e^tₖ and the correlations of canonical partial ones, tanh w; those of (1 + x || g) are independent. η is
-linear in the coordinates, so that rows can be sub-sampled; where all rows are looked at, other coordinates are moved
+so that effects are uₖⱼ = s / rₖ · aₖⱼ. Those of one term, (1 + x | g), or of terms of several predictors, (1 |p| g),
+are jointly normal with the standard deviations τₖ = s / rₖ · e^tₖ, s and r of each its own, and the correlations of
+canonical partial ones, tanh w; those of (1 + x || g) are independent. η is linear in the coordinates, so that rows can
+be sub-sampled; where all rows are looked at, other coordinates are moved
 (`pdmp.models.regressions.standardised_effects`).
 """
 

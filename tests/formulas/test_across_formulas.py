@@ -13,6 +13,7 @@ from pdmp.models.priors import LKJ, Flat, HalfNormal, HalfStudentT, Normal, Stud
 from pdmp.models.regressions import effect_information
 from pdmp.models.regressions.mixed import GroupColumn
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
+from tests.checks import in_quick
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("formulae")
@@ -100,7 +101,7 @@ def law_of_effects(v, columns, grouping, eta):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", in_quick(CASES, "gaussian", "categorical"))
 def test_the_potential_is_the_density_of_natural_parameters(name, way, monkeypatch):
     """By hand, in each of the coordinates of effects that there are."""
     if way == "apart":
