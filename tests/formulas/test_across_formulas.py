@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 import pdmp
-from pdmp.formulas import general, sources
+from pdmp.formulas import fitting, general, sources
 from pdmp.formulas.checks import independence
 from pdmp.models.priors import LKJ, Flat, HalfNormal, HalfStudentT, Normal, StudentT
 from pdmp.models.regressions import effect_information
@@ -364,3 +364,12 @@ def test_a_stacked_table_has_the_law_of_two_responses():
             total += law_of_effects(v, [("", "which[y]"), ("", "which[z]")], "g", 1.0)
             excess.append(model.potential(x) + total + log_volume(model, x))
         assert np.ptp(excess) < 1e-5 * abs(total)
+
+
+def test_a_third_column_beside_two_that_correlate_is_for_sums_of_terms(monkeypatch):
+    """Where two alone would be sampled at one row a proposal."""
+    for name in ("SUBSAMPLED_ROWS", "SLOPE_ROWS", "INTERCEPT_ROWS"):
+        monkeypatch.setattr(fitting, name, 2)
+    for further in ("", " + (0 + w | g)"):
+        fit = pdmp.regression(f"k ~ x + w + (1 + x |p| g){further}", table(), "poisson", sample=False)
+        assert "cor(1, x|g)" in fit.priors and bool(fit._sampled.keywords) == (not further)
