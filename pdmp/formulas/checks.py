@@ -261,7 +261,7 @@ def leanings(family: Family, name: str, y: np.ndarray, rest: Mapping[str, Any]) 
     1: if the predictor rises; -1: if it falls; 0: neither; NaN: the row says nothing of it. Of the reference of
     categories, whose name is "": if those of all others do.
     """
-    kind, first, is_zero = family.name, family.named[0], y == 0.0
+    kind, first, is_zero, (low, high) = family.name, family.named[0], y == 0.0, np.maximum(family.ends, 0.0)
     if "lb" in rest or "ub" in rest or kind.startswith("mixture"):
         return []
     if family.predictor is not None and name not in ("zi", "hu"):
@@ -289,14 +289,16 @@ def leanings(family: Family, name: str, y: np.ndarray, rest: Mapping[str, Any]) 
     if family.response == "label":
         return [("separate the labels", np.where(y > 0.0, 1.0, -1.0))]
     if "trials" in rest:
-        return [("separate rows of no success, or of no failure, from others", _of_shares(y, rest["trials"]))]
+        ends = "the fewest or most successes" if low > 0.0 or high < math.inf else "no success, or of no failure,"
+        return [(f"separate rows of {ends} from others", _of_shares(y - low, np.minimum(rest["trials"], high) - low))]
     if "censored" in rest:
         lean = np.where(np.abs(rest["censored"]) == 1.0, rest["censored"], 0.0)
         return [("separate censored rows from others", lean)]
     if family.response == "count" and family.links.get(first) == "log":
         if kind.startswith("hurdle"):
             return [("separate rows of 1 from larger counts", np.where(is_zero, np.nan, np.where(y == 1.0, -1.0, 0.0)))]
-        return [("separate rows of 0 from others", np.where(is_zero, -1.0, 0.0))]
+        ends = f"{low:g}" if high == math.inf else f"{low:g} or {high:g}"
+        return [(f"separate rows of {ends} from others", np.where(y == low, -1.0, np.where(y == high, 1.0, 0.0)))]
     return []
 
 

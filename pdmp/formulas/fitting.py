@@ -43,6 +43,7 @@ from pdmp.formulas.general import (
     Asked,
     check_asked,
     check_exposure,
+    cut_off,
     expanded,
     is_unknown,
     linked,
@@ -70,7 +71,7 @@ from pdmp.formulas.table import (
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
 from pdmp.formulas.words import FUNCTIONS, check_spaces, check_words, column_of, columns_of, split, translated
-from pdmp.models.families import Family, known_errors, truncated
+from pdmp.models.families import Family, known_errors
 from pdmp.models.priors import BetaBernoulli, Prior
 from pdmp.models.regressions.group_information import in_their_coordinates
 from pdmp.models.regressions.group_intercepts import FURTHER, GroupIntercepts, means_of
@@ -281,8 +282,7 @@ def regression(
             raise ValueError(f"`{role}` is given twice: as an argument, and beside the response of `formula`.")
         roles[role] = column
     asked = translated_formulas(asked, data, roles, environment)
-    if bounds := {"lb", "ub"} & set(asked.response.data):
-        found = truncated(found, "lb" in bounds, "ub" in bounds)
+    found, asked = cut_off(found, asked)
     if "se" in asked.response.data:
         found = known_errors(found, asked.response.sigma)
         if "sigma" in asked.sides and not asked.response.sigma:

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from pdmp.automatic.sampling import sample
-from pdmp.data.formats import listed
+from pdmp.data.formats import is_number, listed
 from pdmp.data.tables import did_you_mean
 from pdmp.errors import warn
 from pdmp.formulas.beside import CALLED_BESIDE, columns_beside, read_beside, read_for_predictions, without_gaps
@@ -60,7 +60,7 @@ from pdmp.formulas.table import (
 from pdmp.formulas.totals import Totals
 from pdmp.formulas.updating import Origin, added_to, middle, padded, read_further, with_rows
 from pdmp.formulas.words import STACKED, Response, column_of, read_response, split
-from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian
+from pdmp.models.families import COUNTED, LINKS, VARIANTS, Family, gaussian, truncated
 from pdmp.models.priors import Prior
 from pdmp.models.regressions.mixed import sd_of
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
@@ -297,6 +297,24 @@ def modelled(
     for one in predictors:
         one.X, one.slopes = one.X[:0], ()  # of which the model has a copy
     return model
+
+
+def cut_off(family: Family, asked: Asked) -> tuple[Family, Asked]:
+    """The family of responses that are seen between bounds, which of counts it has itself, in place of the data."""
+    data = dict(asked.response.data)
+    bounds = {name: data[name] for name in ("lb", "ub") if name in data}
+    if not bounds:
+        return family, asked
+    if family.response != "count":
+        return truncated(family, "lb" in bounds, "ub" in bounds), asked
+    for name, text in bounds.items():
+        if not is_number(text):
+            raise ValueError(
+                f"`formula`: bounds of counts are numbers, the same in all rows, as trunc(lb=1), got {name}={text}."
+            )
+        del data[name]
+    family = truncated(family, *(float(bounds[name]) if name in bounds else False for name in ("lb", "ub")))
+    return family, asked._replace(response=asked.response._replace(data=data))
 
 
 def check_asked(asked: Asked, family: Family, priors: Any, links: Any) -> None:

@@ -134,6 +134,8 @@ default "number"
     predictor : callable, optional
         (parameters…, further data…) -> what the mean is a function of, where it is not the first functional
         (`pdmp.formulas.nonlinear`).
+    ends : (float, float), optional
+        Of counts that are cut off, the least and the largest that could be seen (`truncated`); all when omitted.
 
     Raises
     ------
@@ -172,6 +174,7 @@ default "number"
     units: Sequence[str] | None = None
     needs: Mapping[str, str] = field(default_factory=dict)
     predictor: Callable | None = None
+    ends: tuple[float, float] = (-math.inf, math.inf)
 
     def __post_init__(self) -> None:
         if self.response not in RANGES:
@@ -350,8 +353,10 @@ default "number"
         if y.ndim != 1 or y.dtype.kind not in "fiub" or not len(y):
             raise TypeError(f"`y` must be numbers of shape (N,), got {y.dtype} of {y.shape}.")
         y = y.astype(float)
-        inside, allowed = RANGES[self.response]
-        bad = np.flatnonzero(~inside(y))
+        (inside, allowed), (low, high) = RANGES[self.response], self.ends
+        bad = np.flatnonzero(~(inside(y) & (y >= low) & (y <= high)))
+        if low > -math.inf:
+            allowed = f"whole numbers from {low:g} {f'to {high:g}' if high < math.inf else 'on'}"
         if len(bad):
             raise ValueError(
                 f"`y` of {self.name} must be {allowed}, got {y[bad[0]]:g} in row {bad[0]}, and {len(bad)} such in all."
@@ -415,7 +420,7 @@ default "number"
 
     def replaced(self, name: str) -> Family:
         """For messages about further data of counts."""
-        return replace(self, name=f"{self.name}: `{name}`", response="count")
+        return replace(self, name=f"{self.name}: `{name}`", response="count", ends=Family.ends)
 
     def inverse(self, eta: Sequence[ArrayLike]) -> list[np.ndarray]:
         """Parameters of functionals."""
@@ -513,6 +518,12 @@ def _scipy(name, *args):
     return getattr(special, name)(*args)
 
 
+def _stats(name, *args):
+    from scipy import stats
+
+    return getattr(stats, name)(*args)
+
+
 # ---------------------------------------------------------------------------------------------------------------
 # Parts of several rows of the table
 
@@ -563,19 +574,14 @@ def _exgaussian(y, z, a, b):
     return b + u + 1.0 - 0.5 * exp(2.0 * (a - b)) - log_ndtr((y - z) * exp(-a) + exp(b - a) - exp(a - b))
 
 
-def _inflated(y, w, surprise, loss):
-    """With P(y = 0) = expit(w) besides; `surprise` is minus the log chance of 0 without."""
-    return softplus(w) + where(y == 0.0, surprise - softplus(w + surprise), loss)
+def _inflated(y, w, loss):
+    """With P(y = 0) = expit(w) besides."""
+    return softplus(w) + where(y == 0.0, loss(0.0) - softplus(w + loss(0.0)), loss(y))
 
 
-def _hurdle(y, w, surprise, loss):
-    """P(y = 0) = expit(w), and else what is known to be above 0."""
-    return where(y == 0.0, softplus(-w), softplus(w) + loss + log1mexp(surprise))
-
-
-def _beside_zero(stored, w, _, loss):
-    """The same of what is above 0 anyway."""
-    return where(stored == NOTHING, softplus(-w), softplus(w) + loss)
+def _hurdle(nothing):
+    """P(y = 0) = expit(w), and else what is above 0 anyway; `nothing` is what is stored of 0."""
+    return lambda stored, w, loss: where(stored == nothing, softplus(-w), softplus(w) + loss(stored))
 
 
 def _survival(seen, log_survival, log_distribution):
@@ -812,16 +818,6 @@ def _draw_count(rng, mu):
     return rng.poisson(np.minimum(mu, LARGEST)).astype(float)
 
 
-def _draw_positive_count(rng, mu, alpha=None):
-    """A Poisson or, with alpha, negative binomial number, given that it is above 0, by its quantile."""
-    from scipy import stats
-
-    law = stats.poisson(mu) if alpha is None else stats.nbinom(alpha, alpha / (alpha + mu))
-    none = law.pmf(0)
-    place = np.minimum(none + (1.0 - none) * rng.random(np.shape(mu)), 1.0 - 2.0**-53)  # of 1 it would be infinite
-    return np.maximum(law.ppf(place), 1.0)
-
-
 def _draw_skew_normal(rng, mu, sigma, alpha):
     d, shape = alpha / np.sqrt(1.0 + alpha**2), np.shape(mu)
     return mu + sigma * (d * np.abs(rng.standard_normal(shape)) + np.sqrt(1.0 - d**2) * rng.standard_normal(shape))
@@ -829,12 +825,6 @@ def _draw_skew_normal(rng, mu, sigma, alpha):
 
 def _draw_beta(rng, mu, phi):
     return rng.beta(mu * phi, (1.0 - mu) * phi)
-
-
-def _positive_mean(mu, alpha=None):
-    """E(y | y > 0) of a Poisson or negative binomial number."""
-    none = np.exp(-mu) if alpha is None else (1.0 + mu / alpha) ** -alpha
-    return mu / (1.0 - none)
 
 
 def mixture(name: str, one: Family, other: Family) -> Family:
@@ -943,14 +933,124 @@ geometric = Family(
 )
 
 
-def _of_zeros(kind, zi, base, surprise, chance, draw=None, mean=None):
-    """`base` with a parameter more, the probability of zeros; `surprise` is minus its log probability of 0."""
-    m, draw, mean = len(base.links), draw or base.draw, mean or base.mean
+class Counts(NamedTuple):
+    """How the probabilities of a law of counts follow from each other, and the law of SciPy."""
+
+    step: Callable  #: (k, further data…, functionals…) -> log P(y = k) - log P(y = k - 1), of k > 0
+    law: Callable  #: of the parameters and further data
+
+
+#: Of families by name.
+COUNTS = {
+    "poisson": Counts(lambda k, z: z - math.log(k), lambda mu: _stats("poisson", mu)),
+    "negative_binomial": Counts(
+        lambda k, z, a: log(k - 1.0 + exp(a)) - math.log(k) - softplus(a - z),
+        lambda mu, alpha: _stats("nbinom", alpha, alpha / (alpha + mu)),
+    ),
+    "geometric": Counts(lambda k, z: -softplus(-z), lambda mu: _stats("nbinom", 1.0, 1.0 / (1.0 + mu))),
+    "binomial": Counts(
+        lambda k, n, z: where(n >= k, log(n - k + 1.0) - math.log(k), NOTHING) + z,
+        lambda mu, n: _stats("binom", n, mu),
+    ),
+}
+MOST_TERMS = 100  #: of a sum: derivatives of many more are too deep for Python
+RARE = 1e-8  #: a probability below which what is left of 1 is known too badly
+
+
+def _log_terms(step, low, high):
+    """log Σ P(y) / P(low) of low <= y <= high."""
+    total = 0.0
+    for k in range(high, low, -1):
+        total = softplus(step(k) + total)
+    return total
+
+
+def _mean_of_terms(step, low, high):
+    """E(y | low <= y <= high)."""
+    above = total = 0.0
+    for k in range(high, low, -1):
+        odds = step(k) + total
+        above, total = expit(odds) * (1.0 + above), softplus(odds)
+    return low + above
+
+
+def _quantile_of_terms(u, step, low, high):
+    """The least y with P(y or less | low <= y <= high) >= u."""
+    height = -_log_terms(step, low, high)
+    y, below = np.full(np.shape(u), float(low)), np.exp(height)
+    for k in range(low + 1, high + 1):
+        y += u > below
+        height = height + step(k)
+        below = below + np.exp(height)
+    return y
+
+
+def _between(family, low, high):
+    """Counts that are seen from `low` on, up to `high` if that is finite."""
+    counts, is_open = COUNTS[family.name], high == math.inf
+    last = 2 * low + 10 if is_open else int(high)  # if few are from `low` on, next to none are above it
+
+    def stepping(args):
+        return lambda k: counts.step(k, *args)
+
+    def by_parameters(values):
+        """Further data and functionals."""
+        eta = [LINKS[link].forward(v) for link, v in zip(family.links.values(), values, strict=False)]
+        return *values[len(eta) :], *eta
+
+    def log_chance(args):
+        """log P(y >= low), from -log P(y < low), which is log(1 + T / S) where it is small.
+
+        S are the terms below `low`, and T those from there to `last`.
+        """
+        none, step = family.loss(0.0, *args), stepping(args)
+        if low == 1:
+            return log1mexp(none)
+        below = _log_terms(step, 0, low - 1)
+        ratio = sum(map(step, range(1, low + 1))) + _log_terms(step, low, last) - below
+        odds = 2.0 * (ratio - math.log(RARE))  # of which of both is taken
+        return log1mexp(expit(odds) * (none - below) + expit(-odds) * softplus(ratio))
+
+    def loss(y, *args):
+        if is_open:
+            return family.loss(y, *args) + log_chance(args)
+        return family.loss(y, *args) - family.loss(float(low), *args) + _log_terms(stepping(args), low, last)
+
+    def constant(y, *further):
+        return family.log_constant(y, further) - (0.0 if is_open else family.log_constant(float(low), further))
+
+    @np.errstate(all="ignore")
+    def draw(rng, *values):
+        u, args = rng.random(np.shape(values[0])), by_parameters(values)
+        found = _quantile_of_terms(u * (1.0 - 1e-12), stepping(args), low, last)  # whatever a sum is short of 1
+        if not is_open:
+            return found
+        law = counts.law(*values)
+        below = law.cdf(low - 1)
+        usual = law.ppf(np.minimum(below + (1.0 - below) * u, 1.0 - 2.0**-53))  # of 1 it would be infinite
+        return np.where(np.exp(log_chance(args)) > RARE, np.maximum(usual, low), found)
+
+    @np.errstate(all="ignore")
+    def mean(*values):
+        args = by_parameters(values)
+        step, found = stepping(args), _mean_of_terms(stepping(args), low, last)
+        if not is_open:
+            return found
+        chance = np.exp(log_chance(args))
+        usual = (family.mean(*values) - (1.0 - chance) * _mean_of_terms(step, 0, low - 1)) / chance
+        return np.where(chance > RARE, usual, found)
+
+    return replace(family, loss=loss, draw=draw, mean=mean, constant=constant, ends=(float(low), high))
+
+
+def _of_zeros(kind, zi, base, chance):
+    """`base` with a parameter more, the probability of zeros."""
+    m = len(base.links)
     return Family(
         f"{kind}_{base.name}",
-        lambda y, *rest: chance(y, rest[-1], surprise(*rest[:-1]), base.loss(y, *rest[:-1])),
-        draw=lambda rng, *v: (rng.random(np.shape(v[0])) >= v[m]) * draw(rng, *v[:m], *v[m + 1 :]),
-        mean=lambda *v: (1.0 - v[m]) * mean(*v[:m], *v[m + 1 :]),
+        lambda y, *rest: chance(y, rest[-1], lambda at: base.loss(at, *rest[:-1])),
+        draw=lambda rng, *v: (rng.random(np.shape(v[0])) >= v[m]) * base.draw(rng, *v[:m], *v[m + 1 :]),
+        mean=lambda *v: (1.0 - v[m]) * base.mean(*v[:m], *v[m + 1 :]),
         links={**base.links, zi: "logit"},
         constant=base.constant,
         response=base.response,
@@ -975,15 +1075,14 @@ def _with_zero(kind, zi, base):
         response=f"{base.response} or 0",
         stored=lambda y: np.where(y == 0.0, NOTHING, base.stored(seen(y))),
     )
-    return _of_zeros(kind, zi, with_zero, lambda *_: None, _beside_zero)
+    return _of_zeros(kind, zi, with_zero, _hurdle(NOTHING))
 
 
-ZEROS = ((poisson, exp), (negative_binomial, lambda z, a: exp(a) * softplus(z - a)))
 zero_inflated_poisson, zero_inflated_negative_binomial = (
-    _of_zeros("zero_inflated", "zi", base, surprise, _inflated) for base, surprise in ZEROS
+    _of_zeros("zero_inflated", "zi", base, _inflated) for base in (poisson, negative_binomial)
 )
 hurdle_poisson, hurdle_negative_binomial = (
-    _of_zeros("hurdle", "hu", base, surprise, _hurdle, _draw_positive_count, _positive_mean) for base, surprise in ZEROS
+    _of_zeros("hurdle", "hu", _between(base, 1, math.inf), _hurdle(0.0)) for base in (poisson, negative_binomial)
 )
 TRIALS = {"response": "count", "data": {"trials": None}, "constant": _binomial_constant}
 binomial = Family(
@@ -994,7 +1093,7 @@ binomial = Family(
     links={"mu": "logit"},
     **TRIALS,
 )
-zero_inflated_binomial = _of_zeros("zero_inflated", "zi", binomial, lambda n, z: n * softplus(z), _inflated)
+zero_inflated_binomial = _of_zeros("zero_inflated", "zi", binomial, _inflated)
 beta_binomial = Family(
     "beta_binomial",
     _beta_binomial,
@@ -1237,21 +1336,23 @@ TAILS = {
 }
 
 
-def truncated(family: Family, lower: bool, upper: bool) -> Family:
-    """A family whose responses are seen only where they are above `lb`, or below `ub`, or between both.
+def truncated(family: Family, lower: float, upper: float) -> Family:
+    """A family whose responses are seen only where they are from `lb` on, or up to `ub`, or between both.
 
     With further data of these names, and
 
-        log p(y | lb < y < ub) = log p(y) - log P(lb < y < ub).
+        log p(y | lb <= y <= ub) = log p(y) - log P(lb <= y <= ub).
 
-    Between two bounds that is a difference of probabilities beyond the one that y is nearer to.
+    Between two bounds that is a difference of probabilities beyond the one that y is nearer to. Of counts the bounds
+    are whole numbers, the same in all rows, and the probability is a sum: up to `upper`, or of what is below `lower`.
 
     Parameters
     ----------
     family : Family
-        Of `gaussian`, `lognormal`, `weibull` and `exponential`, with its own links.
-    lower, upper : bool
-        Which bounds there are.
+        Of `gaussian`, `lognormal`, `weibull` and `exponential`, or, of counts, of `poisson`, `negative_binomial`,
+        `geometric` and `binomial`, with its own links.
+    lower, upper : bool, or float of counts
+        Which bounds there are; of counts what they are, False where there is none.
 
     Returns
     -------
@@ -1260,7 +1361,7 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
     Raises
     ------
     ValueError
-        For another family, and without a bound.
+        For another family, without a bound, and for bounds of counts that are not whole, or more than 100 apart.
 
     Examples
     --------
@@ -1268,12 +1369,23 @@ def truncated(family: Family, lower: bool, upper: bool) -> Family:
     >>> family, p = pdmp.families.truncated(pdmp.families.gaussian, True, False), pdmp.Parameters(mu=1, sigma=1)
     >>> rows = family.rows([0.2, 1.1, 2.5], mu=p.mu, sigma=p.sigma, lb=0.0)
     """
-    if FAMILIES.get(family.name) is not family or family.name not in TAILS:
-        zeros = f"hurdle_{family.name}"
-        more = f"; counts that are seen from 1 on have the law that {zeros} has above 0" * (zeros in FAMILIES)
+    if FAMILIES.get(family.name) is not family or family.name not in {*TAILS, *COUNTS}:
         raise ValueError(
-            f"truncation is for the families {', '.join(TAILS)} with their own links, not {family.described}{more}."
+            f"truncation is for the families {', '.join([*TAILS, *COUNTS])} with their own links, not "
+            f"{family.described}."
         )
+    if family.name in COUNTS:
+        low, high = lower or 0, math.inf if upper is False else upper
+        if lower is True or upper is True or low % 1.0 or upper % 1.0 or not 0 <= low < high:
+            raise ValueError(
+                f"bounds of counts must be whole numbers of at least 0, the lower one first, got {low:g} and {high:g}."
+            )
+        if (2 * low if high == math.inf else high - low) > MOST_TERMS:
+            raise ValueError(
+                f"bounds of counts may be {MOST_TERMS} apart, and a lower one alone be {MOST_TERMS // 2}, got {low:g} "
+                f"and {high:g}: leave out a bound that the counts hardly come near."
+            )
+        return family if (low, high) == (0, math.inf) else _between(family, int(low), high)
     if not (lower or upper):
         raise ValueError("truncation needs a lower bound, an upper one, or both.")
     tails, m, is_log = TAILS[family.name], len(family.data), family.stored is np.log

@@ -48,6 +48,7 @@ def functionals(family):
 def answers(family, **more):
     """The density, means, draws and constants of rows at functionals, and what the family says of itself."""
     y, given = data(family)
+    y = np.clip(y, *family.ends) if family.response == "count" else y
     rows = family.rows(y, **(given | functionals(family) | more))
     model, new = sum_of_terms(P, [rows], PRIORS), family.rows(y[::-1][:3], **few(family, given | more))
     found = {"values": [model.potential(x) for x in POINTS], "gradient": model.gradient(POINTS[0])}
@@ -169,6 +170,17 @@ def truncated(name, lower, upper):
 for name in families.TAILS:
     for lower, upper in ((True, False), (False, True), (True, True)):
         case(lambda name=name, lower=lower, upper=upper: truncated(name, lower, upper), f"{name} cut {lower} {upper}")
+
+
+def truncated_counts(name, lower, upper):
+    """Of families of counts, the bounds of which they have themselves."""
+    family = families.truncated(FAMILIES[name], lower, upper)
+    return [answers(family), family.ends]
+
+
+for name in families.COUNTS:
+    for lower, upper in ((1, False), (2, False), (0, 3), (2, 7)):
+        case(lambda name=name, ends=(lower, upper): truncated_counts(name, *ends), f"{name} from {lower} to {upper}")
 
 
 @case

@@ -243,6 +243,8 @@ BESIDE = {
     "exponential": ["pos | cens(b)", "pos | weights(e)"],
     "beta_binomial": ["p(c, size)"],
     "gamma": ["pos | weights(e)"],
+    "geometric": ["c | trunc(ub=40)", "c | trunc(0, 60) + weights(e)"],
+    "negative_binomial": ["truncated(c, ub=50)"],
 }
 for family, lefts in BESIDE.items():
     for left in lefts:

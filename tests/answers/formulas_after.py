@@ -84,6 +84,7 @@ FITS = {
     "scores": ("b ~ x", "item_response", {}),
     "spread": ("pos ~ x", "inverse_gaussian", {}),
 }
+FITS["counts cut off"] = ("c | trunc(ub=60) ~ x + a", "poisson", {"exposure": "e"})
 FITS["scores"] = ({"y": "b ~ x", "discrimination": "~ z"}, "item_response", {})
 FITS["across formulas"] = ({"y": "pos ~ x + (1 + z |q| g)", "shape": "~ t + (1 |q| g)"}, "gamma", {"weights": "e"})
 

@@ -738,6 +738,53 @@ def test_responses_that_are_cut_off(name, ends):
     assert stats.kstest(uniform.ravel(), "uniform").pvalue > 1e-3 and drawn.min() >= low and drawn.max() <= high
 
 
+COUNTED = {
+    "poisson": lambda z: stats.poisson(np.exp(z)),
+    "negative_binomial": lambda z, a: stats.nbinom(a, a / (a + np.exp(z))),
+    "geometric": lambda z: stats.nbinom(1.0, 1.0 / (1.0 + np.exp(z))),
+    "binomial": lambda z: stats.binom(9.0, special.expit(z)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+@pytest.mark.parametrize("ends", [(1, math.inf), (2, math.inf), (0, 5), (2, 6)], ids=str)
+def test_counts_that_are_cut_off(name, ends):
+    """Log-likelihoods, means and draws by SciPy, of the rows of the fit and of others; both ends could be seen."""
+    low, high = ends
+    data = table().assign(y=np.arange(N) % 4 + 2)
+    inside = ", ".join([f"lb={low}"] * (low > 0) + [f"ub={high}"] * (high < math.inf))
+    one = prepared(f"y | {'trials(9) + ' * (name == 'binomial')}trunc({inside}) ~ x", data, family=name)
+    plain = prepared(f"y {'| trials(9)' * (name == 'binomial')} ~ x", data, family=name)
+    assert one.priors == plain.priors  # as those of brms are
+    x = one.model.initial + 0.1
+    natural = one.model.constrain(x)
+    z = natural["Intercept"] + natural["x"] * data.x.to_numpy()
+    law = COUNTED[name](z, *[natural[k] for k in ("alpha",) if k in natural])
+    k = np.arange(low, min(high, 400) + 1.0)
+    p = law.pmf(k[:, None]) / law.pmf(k[:, None]).sum(axis=0)
+    expected = np.log(p[data.y - low, np.arange(N)])
+    np.testing.assert_allclose(one.model.pointwise_log_likelihood(x), expected, rtol=1e-8, atol=1e-9)
+    for new in (None, data.drop(columns="y")):
+        np.testing.assert_allclose(one.predicted(x[None], new, "mean", "error", None)[0], k @ p, rtol=1e-8)
+        drawn = one.predicted(np.repeat(x[None], 2_000, axis=0), new, "response", "error", np.random.default_rng(1))
+        assert np.abs(np.mean(drawn == low, axis=0) - p[0]).max() < 5.0 * 0.5 / math.sqrt(2_000)
+        assert drawn.min() == low and drawn.max() <= high
+
+
+@pytest.mark.parametrize(
+    ("ends", "y", "said"),
+    [
+        ("lb=1, ub=4", [1, 1, 1, 2, 4, 3], "'x' separates rows of 1 or 4 from others"),
+        ("lb=2", [2, 2, 2, 3, 4, 9], "'x' separates rows of 2 from others"),
+        ("lb=1, ub=4", [4] * 6, "each row fits better the larger the intercept is"),
+    ],
+)
+def test_counts_at_their_bounds_say_how_far_a_column_goes_by_its_prior(ends, y, said):
+    data = {"x": [0.0, 0.0, 0.0, 1.0, 1.0, 1.0], "y": y}
+    with pytest.warns(UserWarning, match=said):
+        prepared(f"y | trunc({ends}) ~ x", data, family="poisson")
+
+
 @pytest.mark.parametrize("beyond", [False, True])
 def test_known_standard_errors(beyond):
     """Densities, means and draws, by SciPy; a scatter beyond them has a formula of its own."""
@@ -776,7 +823,7 @@ def test_what_is_seen_far_out_in_a_tail():
     law = stats.norm(-9.0, 1.0)
     assert upper[0] == pytest.approx(law.logpdf(0.1) - math.log(law.sf(0.0) - law.sf(1.0)), rel=1e-9)
     for family, ends, says in (
-        (families.poisson, (True, True), "truncation is for the families gaussian, lognormal, weibull, exponential"),
+        (families.gamma, (True, True), "truncation is for the families gaussian, lognormal, weibull, exponential"),
         (families.gaussian.linked(sigma="identity"), (True, False), "with their own links"),
         (families.gaussian, (False, False), "truncation needs a lower bound, an upper one, or both"),
     ):

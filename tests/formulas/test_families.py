@@ -1299,6 +1299,16 @@ MISTAKES = [
     ("c ~ `cut[3]`", {"family": "cumulative"}, r"the column 'cut\[3\]' cannot be told apart"),
     ("y ~ x + (1 | row)", {"family": "gamma"}, r"cannot tell sd\(row\) from shape: drop"),
     ("y ~ dates", {"family": "gamma"}, "the column 'dates' is a category of 120 levels in 120 rows"),
+    *(
+        (f"y | trunc({ends}) ~ x", {"family": "poisson"}, says)
+        for ends, says in (
+            ("ub=w", r"bounds of counts are numbers, the same in all rows, as trunc\(lb=1\), got ub=w"),
+            ("lb=0.5", "whole numbers of at least 0, the lower one first, got 0.5 and inf"),
+            ("ub=0", "whole numbers of at least 0, the lower one first, got 0 and 0"),
+            ("lb=1, ub=102", "bounds of counts may be 100 apart, and a lower one alone be 50, got 1 and 102"),
+            ("lb=1", "`y` of poisson must be whole numbers from 1 on, got 0 in row"),
+        )
+    ),
 ]
 
 

@@ -10,7 +10,7 @@ from scipy import special, stats
 
 import pdmp
 from pdmp.models import families, sum_of_terms
-from pdmp.models.families import FAMILIES, Family
+from pdmp.models.families import COUNTS, FAMILIES, LINKS, Family
 from pdmp.models.priors import Normal
 from pdmp.processes.row_bounds import row_bounds
 from tests.models.helpers_families import (
@@ -169,11 +169,11 @@ def test_draws_follow_the_density_and_have_the_mean(name):
     assert chance > 1e-5
 
 
-def rows_of(name, n=N, seed=2, scale=0.5, **more):
+def rows_of(family, n=N, seed=2, scale=0.5, **more):
     """Rows of a family at functionals of P: each parameter has its own, mu several coordinates."""
-    family, rng = FAMILIES[name], np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     X, Z = scale * rng.standard_normal((n, 2)), scale * rng.standard_normal((n, 2))
-    y = responses(family, n, rng)
+    y = np.clip(responses(family, n, rng), *family.ends)
     data = {"trials": np.maximum(rng.integers(3, 9, n), y)} if "trials" in family.data else {}
     if family.arrange:
         at = {"mu": X @ P.a, "cuts": P.cut}
@@ -187,14 +187,19 @@ def model_of(rows):
     return sum_of_terms(P, [rows], {"a": Normal(0, 1), "b": Normal(0, 1), "s": Normal(0, 1), "u": Normal(0, 1)})
 
 
+#: Of families of counts.
+ENDS = {"from 1": (1, False), "from 2": (2, False), "to 4": (False, 4), "from 2 to 5": (2, 5)}
 SEVERAL = [*FAMILIES, *(f"{name} censored" for name in CENSORED)]
+SEVERAL += [f"{name} {ends}" for name in COUNTS for ends in list(ENDS)[1:]]
 
 
 def case(name):
-    family, _, censored = name.partition(" ")
-    if not censored:
-        return rows_of(family)
-    return rows_of(family, censored=np.arange(N) % 4 - 1, upper=np.full(N, 12.0))
+    family, _, what = name.partition(" ")
+    if what in ENDS:
+        return rows_of(families.truncated(FAMILIES[family], *ENDS[what]))
+    if not what:
+        return rows_of(FAMILIES[family])
+    return rows_of(FAMILIES[family], censored=np.arange(N) % 4 - 1, upper=np.full(N, 12.0))
 
 
 POINT = np.r_[0.2, -0.3, 0.3, 0.1, 0.2, -0.1, CUTS]
@@ -240,7 +245,7 @@ def test_no_row_is_above_its_bound(name):
                     assert found <= bound * (1.0 + 1e-9) + 1e-12 * speed, (i, found, bound)
                     worst = max(worst, found / bound if s == 0 and bound > 0.0 else 0.0)
     # Nor is the bound absurd; random directions rarely come near it, and a normal mean alone has no remainder.
-    assert worst > 0.01
+    assert worst > (0.001 if name.endswith("from 2") else 0.01)
 
 
 def test_other_links():
@@ -377,7 +382,8 @@ def test_families_of_models_in_other_processes(copied):
 def test_counts_above_0_of_small_means(alpha):
     """Where the chance of 0 is 1 but for rounding, they are 1, neither 0 nor infinite."""
     mu = np.repeat([1e-18, 1e-15, 1e-12, 1e-3], 200)
-    drawn = families._draw_positive_count(np.random.default_rng(0), mu, *alpha)
+    family = families.truncated(families.negative_binomial if alpha else families.poisson, 1, False)
+    drawn = family.draw(np.random.default_rng(0), mu, *alpha)
     assert np.all(drawn[:600] == 1.0) and np.all((drawn >= 1.0) & (drawn < 20.0))
 
 
@@ -446,3 +452,93 @@ def test_further_data_are_a_number_or_one_for_each_row():
         FAMILIES["binomial"].rows([0.0, 1.0, 2.0], mu=p.m, trials=[5.0])
     with pytest.raises(ValueError, match=r"equally many rows, got \[1, 3\]"):
         FAMILIES["poisson"].rows([2.0], mu=np.ones((3, 1)) @ p.m)
+
+
+COUNTED = {
+    "poisson": (lambda mu: stats.poisson(mu), [(0.02,), (1.3,), (6.0,), (60.0,)]),
+    "negative_binomial": (
+        lambda mu, a: stats.nbinom(a, a / (a + mu)),
+        [(0.1, 4.0), (2.0, 0.3), (5.0, 2.0), (40.0, 1.0)],
+    ),
+    "geometric": (lambda mu: stats.nbinom(1.0, 1.0 / (1.0 + mu)), [(0.05,), (3.0,), (40.0,)]),
+    "binomial": (lambda p, n: stats.binom(n, p), [(0.02, 7.0), (0.4, 12.0), (0.9, 30.0)]),
+}
+
+
+@pytest.mark.parametrize("ends", [*ENDS.values(), (4, False), (3, 60)], ids=str)
+@pytest.mark.parametrize("name", COUNTED)
+def test_counts_that_are_cut_off(name, ends):
+    """Densities, means and draws are those of probabilities of SciPy, divided by their sum."""
+    family, (law, places) = families.truncated(FAMILIES[name], *ends), COUNTED[name]
+    k = np.arange(float(ends[0]), (ends[1] or 3_000.0) + 1.0)
+    for values in places:
+        p = law(*values).pmf(k)
+        total, m = p.sum(), len(family.links)
+        eta = [LINKS[link].forward(v) for link, v in zip(family.links.values(), values, strict=False)]
+        seen = p > 1e-300
+        found = family.log_density(k[seen], *eta, data=values[m:])
+        np.testing.assert_allclose(found, np.log(p[seen] / total), rtol=1e-8, atol=1e-8)
+        many = [np.full(4_000, v) for v in values]
+        assert family.mean(*(v[:1] for v in many))[0] == pytest.approx(k @ p / total, rel=1e-8)
+        drawn = family.draw(np.random.default_rng(1), *many)
+        assert drawn.min() >= k[0] and drawn.max() <= k[p > 0.0][-1]
+        below = np.array([np.mean(drawn <= one) for one in k[:80]])
+        assert np.abs(below - np.cumsum(p)[:80] / total).max() < 2.5 / math.sqrt(4_000)
+
+
+@pytest.mark.parametrize("low", [2, 5, 20, 50])
+@pytest.mark.parametrize("log_mu", [-9.0, -3.0, -0.5, 2.0, 8.0])
+def test_counts_from_a_bound_on_that_they_hardly_reach(low, log_mu):
+    """Incomplete gamma and beta functions have what is above, however little; as the probability of the lowest."""
+    mu, y = np.exp(log_mu), float(low)
+    above = {
+        "poisson": special.gammainc(low, mu),
+        "geometric": (mu / (1.0 + mu)) ** low,
+        "negative_binomial": special.betainc(low, 1.7, mu / (mu + 1.7)),
+        "binomial": special.betainc(low, 41.0, expit(log_mu)),
+    }
+    for name, chance in above.items():
+        family, base = families.truncated(FAMILIES[name], low, False), FAMILIES[name]
+        eta, data = (log_mu, math.log(1.7))[: len(base.links)], (low + 40.0,) * len(base.data)
+        found = base.log_density(y, *eta, data=data) - family.log_density(y, *eta, data=data)
+        if chance > 1e-290:
+            assert found == pytest.approx(math.log(chance), rel=1e-8, abs=1e-6), name
+        values = [v.item() for v in family.inverse(eta)]
+        mean, k = family.mean(*values, *data), np.arange(y, y + (41.0 if data else 20_000.0))
+        p = exp(base.log_density(k, *eta, data=data) - base.log_density(y, *eta, data=data))
+        if log_mu < 5.0:
+            assert mean == pytest.approx(k @ p / p.sum(), rel=1e-6), name
+        drawn = family.draw(np.random.default_rng(1), *(np.full(2_000, v) for v in (*values, *data)))
+        assert drawn.min() >= y and abs(drawn.mean() - mean) < 5.0 * drawn.std() / math.sqrt(2_000) + 1e-3
+
+
+def test_bounds_of_counts():
+    """Whole numbers, of which 0 is no lower one; responses are between them."""
+    assert families.truncated(families.poisson, 0, False) is families.poisson
+    for ends, says in (
+        ((True, False), "bounds of counts must be whole numbers of at least 0, the lower one first, got 1 and inf"),
+        ((0.5, False), "whole numbers"),
+        ((0, 2.5), "whole numbers"),
+        ((-1, False), "at least 0"),
+        ((0, 0), "the lower one first"),
+        ((3, 3), "the lower one first"),
+        ((math.nan, False), "whole numbers"),
+        ((0, 101), "bounds of counts may be 100 apart, and a lower one alone be 50, got 0 and 101: leave out a bound"),
+        ((51, False), "a lower one alone be 50"),
+    ):
+        with pytest.raises(ValueError, match=says):
+            families.truncated(families.poisson, *ends)
+    for ends, y, said in (
+        ((1, False), [1, 0], "`y` of poisson must be whole numbers from 1 on, got 0 in row 1"),
+        ((2, 5), [1, 6], "`y` of poisson must be whole numbers from 2 to 5, got 1 in row 0, and 2 such"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            families.truncated(families.poisson, *ends).rows(y, mu=P.s)
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_as_many_terms_as_there_may_be(name):
+    """Derivatives are not too deep for Python."""
+    for ends in ((0, 100), (50, False)):
+        model = model_of(rows_of(families.truncated(FAMILIES[name], *ends), n=2))
+        assert np.isfinite(model.gradient(POINT)).all() and len(model.enclosures) == 1

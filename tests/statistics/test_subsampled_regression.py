@@ -73,6 +73,11 @@ def cut_off(t):
     return {"low": low.to_numpy()[rows], **{name: t[name].to_numpy()[rows] for name in ("x", "g", "y")}}
 
 
+def from_1_to_4(t):
+    kept = np.flatnonzero((t.c >= 1) & (t.c <= 4))
+    return {name: t[name].to_numpy()[kept[np.arange(ROWS) % len(kept)]] for name in ("x", "g", "c")}
+
+
 def measured(t):
     s = 0.5 + np.random.default_rng(6).random(ROWS)
     return {"s": s, "y": 0.3 * t.x + 0.4 * np.cos(t.g) + s * np.random.default_rng(7).standard_normal(ROWS)}
@@ -93,6 +98,7 @@ CASES = {
     "truncated": ("y | trunc(lb=low) ~ x + (1 | g)", "gaussian", cut_off),
     "known errors": ("y | se(s) ~ x + (1 | g)", "gaussian", measured),
     "own": ("y ~ x + (1 | g)", OWN, None),
+    "truncated counts": ("c | trunc(lb=1, ub=4) ~ x + (1 | g)", "poisson", from_1_to_4),
 }
 
 
