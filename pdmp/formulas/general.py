@@ -575,7 +575,7 @@ def check_names_apart(designs: Mapping[str, Design], family: Family, constants: 
     for name, design in designs.items():
         prefix = prefix_of(family, name)
         groups = [*correlations, *(prefix + one for g in design.groups for one in (g.name, g.sd_name))]
-        groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, warp.length) if one]
+        groups += [prefix + one for warp in design.warps.values() for one in (warp.parameter, *warp.lengths) if one]
         others = [other for other in (*constants, *cuts)]
         others += [f"{p}: {one}" for p, d in designs.items() if p not in (first, name) for one in d.columns]
         others += [] if name == first else list(designs[first].columns)
@@ -682,8 +682,8 @@ class FamilyFit(Fit):
                     shares = steps / steps.sum(axis=-1, keepdims=True)
                     found[name] = natural[sd][:, None] * shares.shape[-1] * shares
                 else:
-                    r = np.log(natural[one.prefix + warp.length][:, None] / warp.unit)
-                    widths = spectral_widths(r, warp.eigenvalues, warp.dimension)
+                    r = [np.log(natural[one.prefix + length] / unit) for length, unit in warp.lengths.items()]
+                    widths = spectral_widths(np.stack(r, axis=-1), warp.eigenvalues, warp.dimension)
                     found[name] = natural[sd][:, None] * widths * standard[name]
         return found
 

@@ -86,7 +86,7 @@ def located(predictor: Predictor) -> list[str]:
 
 def laws(predictor: Predictor) -> list[str]:
     """Natural parameters of the laws of effects, but for correlations: standard deviations and length scales."""
-    lengths = [g.warp.length for g in predictor.groups if g.warp is not None and g.warp.length]
+    lengths = [name for g in predictor.groups if g.warp is not None for name in g.warp.lengths]
     return [predictor.prefix + name for name in (*(g.sd_name for g in predictor.groups), *lengths)]
 
 

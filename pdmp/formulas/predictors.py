@@ -28,7 +28,7 @@ from pdmp.automatic.subsampling import LARGEST_DIM, subsampled
 from pdmp.expressions.functionals import Functional, Parameters
 from pdmp.expressions.nodes import exp, softplus, tanh
 from pdmp.formulas.families import Priors, Scale
-from pdmp.formulas.smooths import is_smooth, summed
+from pdmp.formulas.smooths import LENGTH, is_smooth, summed
 from pdmp.models.families import LINKS, Family, Observed, gaussian, responses
 from pdmp.models.priors import LKJ, Normal, Prior
 from pdmp.models.regressions.effect_information import effect_information, of_rows, standardised
@@ -220,8 +220,8 @@ class Predictor:
             name = prefix + column.sd_name
             self.groups.append(column._replace(prior=named.find(column.prior, name)))
             self.priors[name] = self.groups[-1].prior
-            if warp is not None and not warp.is_monotonic:
-                self.priors[prefix + warp.length] = named.find(warp.prior, prefix + warp.length)
+            for length, unit in {} if warp is None else warp.lengths.items():
+                self.priors[prefix + length] = named.find(LENGTH.scaled(unit), prefix + length)
         squares = [np.mean(mean_of(g.value**2, weight)) * (len(g.levels) if is_smooth(g) else 1) for g in self.groups]
         self.group_scale = np.array([math.sqrt(square) or 1.0 for square in squares])
 
@@ -263,9 +263,11 @@ class Predictor:
         """Places of the groups that are steps of a monotonic effect."""
         return [k for k in self.warped if self.groups[k].warp.is_monotonic]
 
-    def length_name(self, k: int) -> str:
-        """The block of a length scale, whose logarithm moves; none of a monotonic effect."""
-        return inside_name(self.prefix + self.groups[k].warp.length)
+    def lengths(self, k: int) -> list[tuple[str, str, float]]:
+        """Of length scales of effects, whose logarithms move, the block, the name and the unit."""
+        warp = self.groups[k].warp
+        names = {} if warp is None else {self.prefix + name: unit for name, unit in warp.lengths.items()}
+        return [(inside_name(name), name, unit) for name, unit in names.items()]
 
     def sizes(self, with_groups: bool = True) -> dict[str, int]:
         """Blocks of coordinates."""
@@ -274,7 +276,7 @@ class Predictor:
             found |= {self.sd_name(k): 1 for k in range(len(self.groups))}
             for one in self.sets:
                 found |= one.sizes
-            found |= {self.length_name(k): 1 for k in self.warped if self.groups[k].warp.length}
+            found |= {block: 1 for k in self.warped for block, *_ in self.lengths(k)}
             found |= {self.effect_name(k): len(g.levels) for k, g in enumerate(self.groups)}
         return found
 
@@ -290,11 +292,9 @@ class Predictor:
             if one.width > 1:
                 found[one.block] = one.prior.partial(one.width)
         for k in self.warped if with_groups else ():
-            warp = self.groups[k].warp
-            if warp.is_monotonic:
+            if self.groups[k].warp.is_monotonic:
                 found[self.effect_name(k)] = Normal(0.0, 1.0)
-            else:
-                found[self.length_name(k)] = self.priors[self.prefix + warp.length].scaled(1.0 / warp.unit)
+            found |= {block: self.priors[name].scaled(1.0 / unit) for block, name, unit in self.lengths(k)}
         return found
 
     def values(self, k: int) -> np.ndarray:
@@ -400,8 +400,7 @@ class Coding:
                 size = values[p.sd_name(k)][..., 0]
                 is_free = g.warp is not None and g.warp.is_monotonic
                 natural[p.prefix + g.sd_name] = p.unit / p.group_scale[k] * (size if is_free else np.exp(size))
-                if g.warp is not None and g.warp.length:
-                    natural[p.prefix + g.warp.length] = g.warp.unit * np.exp(values[p.length_name(k)][..., 0])
+                natural |= {name: unit * np.exp(values[block][..., 0]) for block, name, unit in p.lengths(k)}
             for one in p.sets:
                 if one.width > 1:
                     natural |= one.correlations(values[one.block])
@@ -435,8 +434,8 @@ class Coding:
             for k, g in enumerate(p.groups):
                 size = natural[p.prefix + g.sd_name] * p.group_scale[k] / p.unit
                 put(p.sd_name(k), size if g.warp is not None and g.warp.is_monotonic else np.log(size))
-                if g.warp is not None and g.warp.length:
-                    put(p.length_name(k), np.log(natural[p.prefix + g.warp.length] / g.warp.unit))
+                for block, name, unit in p.lengths(k):
+                    put(block, np.log(natural[name] / unit))
                 put(p.effect_name(k), natural[p.prefix + g.name] * p.group_scale[k] / p.unit)
             for one in p.sets:
                 if one.width > 1:
@@ -471,8 +470,8 @@ class Coding:
                 own = EffectSet(spreads, first + np.arange(len(one.correlation_names)), columns)
                 warp = one.warp
                 if warp is not None:
-                    length = self.places[inside_name(p.prefix + warp.length)][0]
-                    own = own._replace(length=length, eigenvalues=warp.eigenvalues, dimension=warp.dimension)
+                    lengths = np.array([self.places[inside_name(p.prefix + name)][0] for name in warp.lengths])
+                    own = own._replace(lengths=lengths, eigenvalues=warp.eigenvalues, dimension=warp.dimension)
                 found.append(own)
         return found
 
@@ -684,7 +683,7 @@ def made_for_sampling(
     if (
         len(y) >= CENTRED_ROWS
         and base.has("remainder_along")
-        and all(one.length < 0 for one in sets)
+        and not any(len(one.lengths) for one in sets)
         and base.dim <= LARGEST_DIM
         and max(one.width for one in sets) <= WIDEST
         and all(np.median(share) >= CENTRED for part in known.shares(sets) for share in part.T)

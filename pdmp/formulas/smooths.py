@@ -34,12 +34,12 @@ import numpy as np
 from pdmp.data.formats import is_number, listed
 from pdmp.formulas.table import import_pandas, labels_of, numbers, places
 from pdmp.formulas.words import column_of, keywords, parts_between, pieces_between, read_call
-from pdmp.models.priors import Gamma, Normal, Prior
+from pdmp.models.priors import Gamma
 from pdmp.models.regressions.mixed import GroupColumn
 
 MOST = 10_000  #: functions of a curve
 KINDS = {"s": (1, 2), "t2": (2, 2), "gp": (1, 2), "mo": (1, 1)}  #: and how many columns they take
-OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c", "by"), "mo": ()}
+OPTIONS = {"s": ("k", "bs", "by"), "t2": ("k", "bs", "by"), "gp": ("k", "c", "by", "iso"), "mo": ()}
 #: Functions of a smooth of one or two columns; of t2 and gp for each of them.
 K = {"s": (10, 30), "t2": (5, 5), "gp": (25, 12), "mo": (0,)}
 C = 2.0  #: half-width of the interval of a Gaussian process, in that of the data
@@ -59,6 +59,7 @@ class Said(NamedTuple):
     k: int
     basis: str  #: "tp" or "cr"
     c: float = C
+    is_isotropic: bool = True  #: whether a Gaussian process has one length scale for all columns
     is_difference: bool = False  #: of a level of `by` from the first one, which has none of its own
 
     @property
@@ -150,27 +151,28 @@ def _read(piece, kind, given):
     k, dim = options.get("k", str(K[kind][len(columns) - 1])), len(columns) if kind == "s" else 1
     if not k.isdigit() or not (kind == "mo" or dim + 2 <= int(k[:9]) <= MOST):
         raise ValueError(f"{piece}: k is the number of functions, at least {dim + 2} and at most {MOST:,}, got {k}.")
+    iso = options.get("iso", "True")
+    if iso.lower() not in ("true", "t", "false", "f"):
+        raise ValueError(f"{piece}: iso is True, for one length scale, or False, for one of each column, not {iso}.")
     by = column_of(options["by"]) if "by" in options else None
     if by in columns:
         raise ValueError(f"{piece}: a curve of {by} is not multiplied by it: leave out `by`.")
     inner = ", ".join([*columns, *([f"by={by}"] if by else [])])
-    return Said(f"{kind}({inner})", kind, tuple(columns), by, int(k), basis, float(c))
+    return Said(f"{kind}({inner})", kind, tuple(columns), by, int(k), basis, float(c), iso.lower()[0] == "t")
 
 
 class Warp(NamedTuple):
     """Effects with another law than those of groups: of a Gaussian process, or steps of a monotonic effect."""
 
     parameter: str  #: their standard deviation, or the size of a monotonic effect
-    prior: Prior  #: of the length scale of a Gaussian process
-    eigenvalues: np.ndarray  #: (K,)
-    length: str = ""  #: the name of the length scale, if there is one
-    unit: float = 1.0  #: of the length scale
-    dimension: int = 1  #: of the columns of a Gaussian process
+    lengths: Mapping[str, float]  #: length scales of a Gaussian process, with their units
+    eigenvalues: np.ndarray = np.zeros((0, 0))  #: (K, lengths)
+    dimension: int = 1  #: how many columns each length scale is of
 
     @property
     def is_monotonic(self) -> bool:
         """Whether they are steps."""
-        return not self.length
+        return not self.lengths
 
 
 class By:
@@ -225,21 +227,28 @@ class Process(Curve):
     def __init__(self, said: Said, table: Any) -> None:
         self.said, self.by = said, By(said, table)
         x = self._read(table, "`formula`")
-        self.middle, halves = 0.5 * (x.max(axis=0) + x.min(axis=0)), 0.5 * np.ptp(x, axis=0)
-        self.half = float(halves.max())
-        for name, half in zip(said.columns, halves, strict=True):
+        self.middle, self.half = 0.5 * (x.max(axis=0) + x.min(axis=0)), 0.5 * np.ptp(x, axis=0)
+        for name, half in zip(said.columns, self.half, strict=True):
             if half == 0.0:
                 raise ValueError(f"`formula`: the column {name!r} of {said.name} is the same in every row.")
-            if half < NARROW * self.half:
+            if said.is_isotropic and half < NARROW * self.half.max():
                 raise ValueError(
                     f"`formula`: {said.name} has one length scale for both columns, and the range of {name!r} is "
-                    f"{2.0 * half:.3g} where that of the other is {2.0 * self.half:.3g}: give them in units in which "
-                    "they compare."
+                    f"{2.0 * half:.3g} where that of the other is {2.0 * self.half.max():.3g}: give them in units in "
+                    "which they compare, or iso=False, for a length scale of each."
                 )
-        roots, d = np.arange(1, said.k + 1) * math.pi / (2.0 * said.c), x.shape[1]
+        roots, d, of_each = np.arange(1, said.k + 1) * math.pi / (2.0 * said.c), x.shape[1], [""]
         self.roots = np.array(list(itertools.product(roots, repeat=d)))
-        laws = LENGTH.scaled(self.half), np.sum(self.roots**2, axis=1)
-        self.warps = {name: Warp("", *laws, f"length({name})", self.half, d) for name in self.by.names}
+        eigenvalues = self.roots**2
+        if said.is_isotropic:
+            self.half, eigenvalues = np.full(d, self.half.max()), eigenvalues.sum(axis=1, keepdims=True)
+        elif d > 1:
+            of_each = [f"[{name}]" for name in said.columns]
+        units = dict(zip(of_each, self.half.tolist(), strict=False))
+        self.warps = {
+            name: Warp("", {f"length({name}){of}": unit for of, unit in units.items()}, eigenvalues, d // len(units))
+            for name in self.by.names
+        }
 
     def coded(self, table: Any, asked: str = "`formula`") -> tuple[np.ndarray, list[GroupColumn]]:
         """No columns, and the effects, of a table."""
@@ -247,7 +256,7 @@ class Process(Curve):
         beyond = np.abs(u).max(axis=0) > c
         if beyond.any():
             j = int(np.argmax(beyond))
-            ends = self.middle[j] + self.half * np.array([-c, c])
+            ends = self.middle[j] + self.half[j] * np.array([-c, c])
             of = f" of {self.said.columns[j]!r}" * (len(beyond) - 1)
             raise ValueError(
                 f"{asked}: {self.said.name} is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c."
@@ -277,7 +286,7 @@ class Monotonic(Curve):
         for name, inside in zip(self.by.names, self.by.values(table, "`formula`"), strict=True):
             if not np.std((x - self.low) * inside[:, 0]):
                 raise ValueError(f"`formula`: {name} is 0 in every row: leave it out.")
-            self.warps[f"steps of {name}"] = Warp(name, Normal(0.0, 1.0), np.zeros(self.high - self.low))
+            self.warps[f"steps of {name}"] = Warp(name, {})
 
     def _read(self, table, asked):
         name = self.said.columns[0]

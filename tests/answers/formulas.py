@@ -209,6 +209,7 @@ s(x, by=e, k=4) ; t2(x, z, k=3) ; t2(x, z, k=3, bs='tp', by=t) ; t2(x, z, k=3, b
 gp(z, k=5, c=2.5) + x ; mo(k) ; mo(level) + x ; s(x, k=4) + s(z, k=4) + mo(k) + (1 | h) ; x + (1 | g)
 x + (z | g) ; x + (x || g) ; (1 | g / s2) ; (0 + x | g) ; (1 | g:s2) + (0 + z | h) ; x + (1 + x + z | g)
 (a | g) ; (0 + a || g) ; (1 | g) + (x | h) ; (1 | mm(h, h2)) ; x + (1 + z | mm(h, h2, weights=cbind(v, e)))
+gp(x, z, k=3, iso=FALSE) ; gp(x, u, k=3, by=t, iso=False) + t
 (1 | mm(h, h2, weights=cbind(v, e), scale=False)) ; (1 | C(k)) + x ; (1 | t) ; (scale(x) || h)
 (poly(x, 2) | g)
 """

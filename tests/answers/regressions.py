@@ -690,7 +690,7 @@ def effects_of(groups=4, d=2, length=False):
     base = sum_of_terms(p, [rows], priors)
     first = 2 + d + pairs
     effects = first + np.arange(d * groups).reshape(d, groups).T
-    further = (base.dim - 1, np.linspace(0.5, 4.0, groups)) if length else ()
+    further = (np.array([base.dim - 1]), np.linspace(0.5, 4.0, groups)[:, None]) if length else ()
     return base, [EffectSet(2 + np.arange(d), 2 + d + np.arange(pairs), effects, *further)]
 
 

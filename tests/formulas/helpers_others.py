@@ -76,6 +76,7 @@ BRMS = [
     Example("y ~ s(x1, by=fac) + fac"),
     Example("y ~ gp(x1)"),
     Example("y ~ gp(x1, x2)"),
+    Example("y ~ gp(x1, x2, iso=FALSE)"),
     Example("y ~ gp(x1, by=fac)"),
     Example("ls ~ mo(income)"),
     Example("ls ~ mo(income) + age + (1 | city)"),

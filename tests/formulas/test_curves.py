@@ -12,10 +12,10 @@ from scipy import integrate, interpolate, optimize, special, stats
 import pdmp
 from pdmp.formulas import general, smooths
 from pdmp.models import families
-from pdmp.models.priors import Flat, Normal
+from pdmp.models.priors import Flat, Gamma, Normal
 from pdmp.models.regressions import effect_information as information_module
 from pdmp.models.regressions.monotonic_effects import MonotonicEffects
-from pdmp.models.regressions.moved_coordinates import natural_of
+from pdmp.models.regressions.moved_coordinates import coordinates_of, natural_of
 from pdmp.models.regressions.standardised_effects import StandardisedEffects
 
 pandas = pytest.importorskip("pandas")
@@ -277,6 +277,7 @@ LINEAR = {
     "y ~ gp(x, k=4, c=1.5)": {"INVERTED": 0},
     "y ~ gp(x, w, k=3)": {},
     "y ~ area + gp(x, by=area, k=4)": {},
+    "y ~ gp(x, w, k=3, iso=FALSE)": {},
 }
 
 
@@ -306,10 +307,15 @@ def test_the_potential_is_the_density_of_natural_parameters(formula, monkeypatch
                 "gp("
             ):  # whose length scale is in units of half of the range, 1/c of half of the interval
                 c, d = (1.5 if "c=1.5" in formula else 2.0), 2 if "w" in g.name else 1
-                half = 0.5 * max(np.ptp(data.x), np.ptp(data.w) if d == 2 else 0.0)
-                length, one_way = natural[f"length({g.name})"] / half, np.arange(1, round(len(u) ** (1 / d)) + 1)
-                square = sum(np.meshgrid(*[(one_way * math.pi / (2.0 * c)) ** 2] * d)).ravel()
-                spectral = (length * math.sqrt(2.0 * math.pi)) ** d * np.exp(-0.5 * length**2 * square)
+                half = 0.5 * np.array([np.ptp(data.x), np.ptp(data.w)][:d])
+                if "iso" in formula:
+                    length = np.array([natural[f"length({g.name})[{name}]"] for name in "xw"]) / half
+                else:
+                    length = np.full(d, natural[f"length({g.name})"] / half.max())
+                one_way = np.arange(1, round(len(u) ** (1 / d)) + 1)
+                square = np.meshgrid(*[(one_way * math.pi / (2.0 * c)) ** 2] * d, indexing="ij")
+                along = sum(one**2 * part for one, part in zip(length, square, strict=True)).ravel()
+                spectral = np.prod(length * math.sqrt(2.0 * math.pi)) * np.exp(-0.5 * along)
                 density += stats.norm.logpdf(u, 0.0, natural[f"sd({g.name})"] * np.sqrt(spectral)).sum()
             elif "cor(1, x|mm(g, h))" not in natural:
                 density += stats.norm.logpdf(u, 0.0, natural[f"sd({g.grouping})"]).sum()
@@ -387,6 +393,37 @@ def test_a_gaussian_process_has_the_squared_exponential_kernel(names, more, k):
     says = re.escape(f"is known from {ends[0]:.4g} to {ends[1]:.4g}{of}: give it a larger c")
     with pytest.raises(ValueError, match=says):
         one.predict(outside, draws=2)
+
+
+def test_a_gaussian_process_with_a_length_scale_for_each_column():
+    """Columns of any units, with a prior for each; the law of effects has the kernel."""
+    data = table().assign(w=1e3 * table().w)
+    prior = Gamma(5.0, 2e3)
+    priors = {"length(gp(x, w, area=b))[w]": prior}
+    one = prepared("y ~ gp(x, w, by=area, k=16, c=2.5, iso=FALSE)", data, priors=priors)
+    half = {name: 0.5 * np.ptp(data[name]) for name in "xw"}
+    named = [(g.name, name) for g in one.design.new(data)[2] for name in "xw"]
+    assert [name for name in one.priors if "length" in name] == [f"length({g})[{name}]" for g, name in named]
+    for g, name in named:
+        found = one.priors[f"length({g})[{name}]"]
+        assert found == (prior if (g, name) == ("gp(x, w, area=b)", "w") else Gamma(4.0, 0.125 * half[name]))
+    points = data[["x", "w"]].to_numpy()
+    share = np.array([0.7 * half["x"], 0.45 * half["w"]])
+    distance = np.linalg.norm((points[:, None] - points) / share, axis=-1)
+    for g in one.design.new(data)[2]:
+        natural = {f"length({other})[{name}]": np.full(256, share["xw".index(name)]) for other, name in named}
+        natural |= {f"sd({other})": np.full(256, 1.7) for other, _ in named}
+        root = one.effects_of_law(natural, {other: np.eye(256) for other, _ in named})[g.name] @ g.value.T
+        own = 1.0 * (data.area == g.name[-2]).to_numpy()
+        np.testing.assert_allclose(root.T @ root, np.outer(own, own) * 1.7**2 * np.exp(-0.5 * distance**2), atol=2e-3)
+    outside = data[:1].assign(w=data.w.max() + 2.0 * half["w"])
+    ends = data.w.max() - half["w"] + np.array([-2.5, 2.5]) * half["w"]
+    with pytest.raises(ValueError, match=re.escape(f"is known from {ends[0]:.4g} to {ends[1]:.4g} of 'w': give it")):
+        one.predict(outside, draws=2)
+    x = sampled_model(one).initial + 0.1
+    again = coordinates_of(sampled_model(one), one.model.reported.unconstrained(sampled_model(one).constrain(x)))
+    np.testing.assert_allclose(again, x, rtol=1e-6, atol=1e-8)
+    sampled_model(prepared("y ~ gp(x, w, k=3, iso=F) + gp(level, k=3)", data)).check_gradient(points=2)
 
 
 @pytest.mark.parametrize("term", ["s(x, k=5)", "s(x, by=area, k=4)", "t2(x, w, k=4)", "t2(x, w, by=area, k=4)"])

@@ -1215,7 +1215,7 @@ MISTAKES = [
     ("y ~ gp(x, c=1)", {}, r"c is how far beyond the data its interval goes, above 1, got 1"),
     ("y ~ gp(x, w, h)", {}, r"gp\(x, w, h\) takes one or two columns"),
     ("y ~ gp(x, x)", {}, r"gp\(x, x\) has a column twice"),
-    ("y ~ gp(x, k=20, bs='tp')", {}, r"knows 'k', 'c', 'by', not 'bs'"),
+    ("y ~ gp(x, k=20, bs='tp')", {}, r"knows 'k', 'c', 'by', 'iso', not 'bs'"),
     ("y | trunc(lb=0) ~ x", {"family": "gamma"}, "truncation is for the families gaussian, lognormal, weibull, expon"),
     ("y | trunc(lb=3) ~ x", {}, "`y` must be at least `lb`, where it is cut off, got .* and 3 in row"),
     *(
@@ -1299,6 +1299,9 @@ MISTAKES = [
     ("c ~ `cut[3]`", {"family": "cumulative"}, r"the column 'cut\[3\]' cannot be told apart"),
     ("y ~ x + (1 | row)", {"family": "gamma"}, r"cannot tell sd\(row\) from shape: drop"),
     ("y ~ dates", {"family": "gamma"}, "the column 'dates' is a category of 120 levels in 120 rows"),
+    ("y ~ gp(x, w, iso=no)", {}, "iso is True, for one length scale, or False, for one of each column, not no"),
+    ("y ~ s(x, w, iso=FALSE)", {}, "knows 'k', 'bs', 'by', not 'iso'"),
+    ("y ~ gp(x, tiny)", {}, r"give them in units in which they compare, or iso=False, for a length scale of each"),
     *(
         (f"y | trunc({ends}) ~ x", {"family": "poisson"}, says)
         for ends, says in (
@@ -1323,7 +1326,7 @@ def test_mistakes(formula, options, says, monkeypatch):
         120,
     )
     data["shape"], data["cut[3]"], data["cor(1, x|h)"] = data["w"], data["w"], data["w"]
-    data["row"], data["dates"] = np.arange(120), [f"day {k}" for k in range(120)]
+    data["row"], data["dates"], data["tiny"] = np.arange(120), [f"day {k}" for k in range(120)], 1e-3 * data["x"]
     with pytest.raises((ValueError, TypeError), match=says):
         pdmp.regression(formula, data, **{"family": "gaussian"} | options, seed=1)
 

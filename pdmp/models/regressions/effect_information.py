@@ -85,8 +85,7 @@ def effect_information(
     y, free = start.copy(), np.ones(base.dim, bool)
     for one in sets:
         free[one.spreads], free[one.partials] = False, False
-        if one.length >= 0:
-            free[one.length] = False
+        free[one.lengths] = False
     moving = np.flatnonzero(free)
     steps, around = STEPS, np.zeros((1, base.dim))
     varying = np.searchsorted(moving, np.unique(np.concatenate([fixed, *(one.effects.reshape(-1) for one in sets)])))

@@ -17,7 +17,8 @@ whatever Λ and b are. As minus the log prior of y is ½ |s|² + log det A, and 
 together are ½ |s|² + log det R, in which A as such does not occur: nothing cancels, however small it is.
 
 Of the effects of a Gaussian process of d columns in functions of a Hilbert space [3]_, A has besides their widths for a
-length scale e^r, ((2π)^¼ e^(r/2))^d exp(-¼ λ e^2r), λ being eigenvalues.
+length scale e^r, ((2π)^¼ e^(r/2))^d exp(-¼ λ e^2r), λ being eigenvalues, or the product of those of d = 1 with a length
+scale for each column.
 
 Few groups are in one block with the fixed coefficients, which are then where the data put them given t and w. Of many
 groups each is a block, and what is known of it is known given the fixed coefficients β: b falls by C β, where C has the
@@ -60,15 +61,15 @@ class EffectSet(NamedTuple):
     spreads: np.ndarray  #: (d,) t
     partials: np.ndarray  #: (d (d - 1) / 2,) w, of the pairs (1, 0), (2, 0), (2, 1), …
     effects: np.ndarray  #: (groups, d)
-    length: int = -1  #: coordinate r of the logarithm of a length scale, of one column; -1 without
-    eigenvalues: np.ndarray = np.zeros(0)  #: (groups,) λ
-    dimension: int = 1  #: of what the length scale is of
+    lengths: np.ndarray = np.zeros(0, np.int64)  #: (m,) coordinates r of the logarithms of length scales, of one column
+    eigenvalues: np.ndarray = np.zeros((0, 0))  #: (groups, m) λ
+    dimension: int = 1  #: of what each length scale is of
 
     def widths(self, y: np.ndarray) -> np.ndarray:
         """What standard deviations are multiplied by, (..., groups) at y (..., dim): 1 without a length scale."""
-        if self.length < 0:
+        if not len(self.lengths):
             return np.ones((*y.shape[:-1], len(self.effects)))
-        return spectral_widths(y[..., [self.length]], self.eigenvalues, self.dimension)
+        return spectral_widths(y[..., self.lengths], self.eigenvalues, self.dimension)
 
     @property
     def width(self) -> int:
@@ -77,9 +78,12 @@ class EffectSet(NamedTuple):
 
 
 def spectral_widths(r: np.ndarray, eigenvalues: np.ndarray, dimension: int) -> np.ndarray:
-    """Roots of the spectral density of a squared exponential kernel of variance 1, of logarithms of length scales."""
-    r = np.minimum(r, LARGEST_LOG)
-    exponents = dimension * (QUARTER + 0.5 * r) - 0.25 * eigenvalues * np.exp(2.0 * r)
+    """Roots of the spectral density of a squared exponential kernel of variance 1, (..., K).
+
+    Of logarithms of length scales (..., m), each of so many columns, and eigenvalues (K, m).
+    """
+    r = np.minimum(r, LARGEST_LOG)[..., None, :]
+    exponents = np.sum(dimension * (QUARTER + 0.5 * r) - 0.25 * eigenvalues * np.exp(2.0 * r), axis=-1)
     return np.exp(np.maximum(exponents, -LARGEST_LOG))
 
 
@@ -180,8 +184,8 @@ class StandardisedEffects(MovedRows):
     column: np.ndarray
     scale: np.ndarray
     centre: np.ndarray
-    length: np.ndarray  #: of an entry, coordinate r; -1 without
-    eigenvalue: np.ndarray
+    length: np.ndarray  #: of an entry, (entries, m) coordinates r; -1 without
+    eigenvalue: np.ndarray  #: (entries, m)
     dimension: np.ndarray
     information: np.ndarray
     score: np.ndarray
@@ -214,11 +218,12 @@ class StandardisedEffects(MovedRows):
         self.scale, self.centre = (_laid([b.spread(b[k]) for b in blocks], float)[0] for k in (3, 4))
         self.score = _laid([one.score.reshape(-1) for one in blocks], float)[0]
         self.information = _laid([one.information.reshape(-1) for one in blocks], float)[0]
-        length, eigenvalue, dimension = np.full(base.dim, -1), np.zeros(base.dim), np.ones(base.dim)
+        shape = base.dim, max(len(one.lengths) for one in self.sets)
+        length, eigenvalue, dimension = np.full(shape, -1), np.zeros(shape), np.ones(base.dim)
         for one in self.sets:
-            if one.length >= 0:
+            if m := len(one.lengths):
                 own = one.effects[:, 0]
-                length[own], eigenvalue[own], dimension[own] = one.length, one.eigenvalues, one.dimension
+                length[own, :m], eigenvalue[own, :m], dimension[own] = one.lengths, one.eigenvalues, one.dimension
         self.length, self.eigenvalue = length[self.coordinate], eigenvalue[self.coordinate]
         self.dimension = dimension[self.coordinate]
         self.is_free = np.ones(base.dim)
@@ -285,11 +290,13 @@ class StandardisedEffects(MovedRows):
     def write_widths(self, y, widths):
         """What the column of A of each entry is multiplied by."""
         for e in range(widths.shape[0]):
-            widths[e] = 1.0
-            if self.length[e] >= 0:
-                r = min(y[self.length[e]], LARGEST_LOG)
-                log_width = self.dimension[e] * (QUARTER + 0.5 * r) - 0.25 * self.eigenvalue[e] * math.exp(2.0 * r)
-                widths[e] = math.exp(max(log_width, -LARGEST_LOG))
+            log_width = 0.0
+            for j in range(self.length.shape[1]):
+                if self.length[e, j] >= 0:
+                    r = min(y[self.length[e, j]], LARGEST_LOG)
+                    bend = self.eigenvalue[e, j] * math.exp(2.0 * r)
+                    log_width += self.dimension[e] * (QUARTER + 0.5 * r) - 0.25 * bend
+            widths[e] = math.exp(max(log_width, -LARGEST_LOG))
 
     @compiled
     def factor(self, factors, widths, i, e):
@@ -436,11 +443,12 @@ class StandardisedEffects(MovedRows):
 
     @compiled
     def pull_length(self, e, along, y, out):
-        """Add the derivative by a length scale of what has this by the logarithm of a width."""
-        r = self.length[e]
-        if r >= 0:
-            bend = self.eigenvalue[e] * math.exp(2.0 * min(y[r], LARGEST_LOG))
-            out[r] += along * (0.5 * (self.dimension[e] - bend))
+        """Add the derivatives by length scales of what has this by the logarithm of a width."""
+        for j in range(self.length.shape[1]):
+            r = self.length[e, j]
+            if r >= 0:
+                bend = self.eigenvalue[e, j] * math.exp(2.0 * min(y[r], LARGEST_LOG))
+                out[r] += along * (0.5 * (self.dimension[e] - bend))
 
     @compiled
     def pull_block(self, begin, stop, m, room, a, last, by_natural, of_effects, by_r, by_c):
