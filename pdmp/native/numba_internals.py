@@ -347,12 +347,6 @@ class _CodeOnDisk:
                 part.unlink()
             warn_not_kept()
 
-    def enable(self):
-        pass
-
-    def disable(self):
-        pass
-
     def flush(self):
         pass
 
