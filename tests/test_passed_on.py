@@ -121,6 +121,14 @@ def test_tune_passes_on(given, budget, metric, small, command, spies):  # noqa: 
         np.testing.assert_allclose(np.divide(each, each[3]), [0.125, 0.25, 0.5, 1.0, 2.0, 4.0])
 
 
+@pytest.mark.parametrize(
+    ("name", "spy"), [("compare --samplers BPS", "compare"), ("sample BPS", "sample"), ("tune SGLD", "mamba")]
+)
+def test_without_a_seed_it_is_0(name, spy, small, command, spies):  # noqa: F811
+    command(f"{name} small.csv --target label")
+    assert spies[spy].only[1]["seed"] == 0
+
+
 # -- samplers of a comparison --------------------------------------------------------------------------------------
 
 

@@ -120,6 +120,20 @@ def test_a_path_enters_an_earlier_one_only_where_its_gaussian_is_right():
     assert target.count == 1 + 4 + 1  # the potential, gradient and Hessian, and the potential after the step
 
 
+@pytest.mark.parametrize(("lost", "wide"), [(1, [False] * 3), (3, [False] * 3 + [True] * 3)])
+def test_all_paths_are_taken_once_more_where_none_led_anywhere(lost, wide, monkeypatch):
+    """Not where the one from the initial point alone did not."""
+    taken = []
+
+    def path(*given):
+        taken.append(given[-1])
+        return find_path(*given) if len(taken) > lost else Path(None, -math.inf, False)
+
+    monkeypatch.setattr(start, "find_path", path)
+    find_starts(GAUSSIAN, 2, rng())
+    assert taken == wide
+
+
 @pytest.mark.parametrize("away", [4.9, -4.9, 5.1, -5.1])
 def test_up_to_five_nats_apart_a_path_is_entered_and_used(away):
     """Of its ELBO, at a typical point: |z|² up to d + 3 √2d, which is 8."""

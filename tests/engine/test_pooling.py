@@ -124,6 +124,13 @@ def test_counts():
     assert run.events.tolist() == [one.events[0] for one in split(run)]
 
 
+def test_of_a_chain_that_is_too_short_no_position_is_kept():
+    run = joined(lambda: pdmp.BPS(TARGET, refresh_rate=0.5), 3, 300, warmups=0.0)
+    first, second = run.records
+    assert first.length < second.length / 8.0
+    np.testing.assert_array_equal(run.thin(4, method="time"), run.trajectories[1].discretise(4))
+
+
 @pytest.mark.parametrize("warmups", [(0.1, 0.1, 0.1), (0.0, 0.8, 0.3)])
 def test_quantiles_count_chains_by_their_lengths(warmups):
     """Without their warm-ups."""

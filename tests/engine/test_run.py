@@ -637,10 +637,11 @@ def test_two_calls_cannot_continue_a_run_at_once():
 
     class Twice(Serial):
         def submit(self, function, /, *args, **kwargs):
-            for other in (run, more):
-                with pytest.raises(ValueError, match="being continued by another call") as caught:
-                    run_module.extend(other, events=200)
-                said.append(str(caught.value))
+            with run_module._alone([object()]):  # chains of a run that has nothing to do with it
+                for other in (run, more):
+                    with pytest.raises(ValueError, match="being continued by another call") as caught:
+                        run_module.extend(other, events=200)
+                    said.append(str(caught.value))
             return super().submit(function, *args, **kwargs)
 
     more = run_module.extend(run, events=50)
@@ -804,6 +805,7 @@ def test_a_checkpoint_of_another_call(tmp_path):
         ({"events": 9, "initial": [0.0, math.nan]}, ValueError, r"`initial` must be finite; entries \[1\] are not"),
         ({"events": 9, "initial": ["a", "b"]}, ValueError, "`initial` must hold numbers"),
         ({"evnts": 9}, TypeError, r"sample\(\) got an unexpected keyword argument 'evnts'; did you mean 'events'\?"),
+        ({"events": 9, "initial": {"x": 1.0}}, ValueError, "`initial` must hold numbers"),
     ],
 )
 def test_bad_arguments(call, error, message):

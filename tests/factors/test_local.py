@@ -15,7 +15,7 @@ from pdmp.factors.shared_clock import PRIOR, TERMS
 from pdmp.gradients import ControlVariate
 from pdmp.models import Gaussian, LinearGaussian, LogisticRegression, SkewNormal
 from pdmp.models.derived import Derived
-from pdmp.process import DATA, EVENTS, HORIZON, PROPOSALS, positions
+from pdmp.process import CERTAIN, DATA, EVENTS, HORIZON, PROPOSALS, positions
 from pdmp.processes import coordinate_sampler, local_bps
 from pdmp.thinning.grid import NEEDED, second_difference
 from tests.checks import in_quick, new_chain, plain, plain_only, run_chain
@@ -495,6 +495,13 @@ def test_what_proposals_look_at_is_counted():
         assert 25 < counts[DATA] <= counts[PROPOSALS]
     counts = run_chain(PROCESSES["LocalBPS rows"](), START, 5, events=50).state.counts
     assert 49 * 12 < counts[DATA] <= 50 * 12 + counts[PROPOSALS]
+
+
+def test_a_flat_prior_has_a_clock_that_never_rings():
+    """Its rate is 0, and no bound on it is not a number."""
+    process = pdmp.LocalBPS(LogisticRegression(X, LOGISTIC.y, prior_scale=math.inf))
+    state = new_chain(process, START, 5).state
+    assert plain(process.factors.propose)(process, state, PRIOR, 0.0, rng()) == (math.inf, CERTAIN)
 
 
 def test_what_data_that_share_a_clock_refuse():

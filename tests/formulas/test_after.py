@@ -18,6 +18,8 @@ from pdmp.formulas.families import family_of
 from pdmp.formulas.predictors import Together
 from pdmp.models.priors import LKJ
 from pdmp.models.regressions.mixed import GroupColumn
+from pdmp.models.regressions.moved_coordinates import coordinates_of
+from pdmp.models.regressions.standardised_effects import StandardisedEffects
 
 pandas = pytest.importorskip("pandas")
 Environment = pytest.importorskip("formulae.environment").Environment
@@ -895,6 +897,10 @@ def test_checks_by_hand():
     assert found.p_value == np.mean(zeros > found.value) + 0.5 * np.mean(zeros == found.value)
     own = counts.pp_check("statistic", statistic=np.ptp, draws=90, seed=3)
     assert np.array_equal(own.values, np.ptp(c, axis=1)) and own.words == {"statistic": "ptp"}
+    of_two = counts.pp_check(
+        "statistic", statistic=lambda one: 7 if np.array_equal(one, c[0]) else one.mean(), draws=90, seed=3
+    )
+    assert np.array_equal(of_two.values, [7.0, *c[1:].mean(axis=1)])  # whole in the first replication alone
     for name, function in [("sd", np.std), ("median", np.median), ("min", np.min), ("max", np.max), ("mean", np.mean)]:
         assert np.array_equal(
             counts.pp_check("statistic", statistic=name, draws=90, seed=3).values, function(c, axis=1)
@@ -1199,3 +1205,15 @@ def test_the_model_of_a_prepared_regression_is_what_is_sampled(formula, family, 
     natural, found = prepared.run.natural(6), prepared.model.constrain(x)
     for name, values in natural.items():
         assert np.allclose(found[name], values, rtol=1e-6, atol=1e-9)
+
+
+def test_predictions_are_the_same_in_whatever_coordinates_draws_are():
+    """Those in which a regression with effects is sampled by full gradients; of its own rows and of others."""
+    fit, rows = made("y ~ age + (1 | clinic)"), table()
+    model = fitting.moved(fit.model)
+    assert isinstance(model, StandardisedEffects)
+    run = copy.copy(fit.run)
+    run.model, run.x = model, coordinates_of(model, model.base.unconstrained(fit.model.constrain(fit.run.x)))
+    other = fit.replaced(model=model, run=run)
+    for new in (None, rows[7:12]):
+        np.testing.assert_allclose(other.predict(new, draws=30), fit.predict(new, draws=30), rtol=1e-9)

@@ -192,6 +192,15 @@ def test_each_anchor_moves_to_the_part_of_the_path_near_it():
     assert bank.renewals[0] == 2 and counts[DATA] == 2 * N
 
 
+def test_the_nearest_anchor_is_the_one_that_is_nearest_now():
+    """Not that which was, before they moved."""
+    anchors, bank, counts = following(np.array([[0.0, 0.0], [1.0, 0.0]]))
+    bank.points[:] = [[0.0, 4.0], [0.0, 0.5]]
+    for x, k in (([0.0, 0.0], 1), ([1.0, 4.0], 0)):
+        anchors.native.choose(bank, np.array(x))
+        assert bank.nearest[0] == k and bank.anchor.tolist() == bank.points[k].tolist()
+
+
 @pytest.mark.parametrize("k", [0, 1])
 def test_all_anchors_are_looked_at_soon_again_where_one_was_far(k):
     """Also where the path was around another one, and did not move it."""

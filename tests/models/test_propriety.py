@@ -1179,6 +1179,20 @@ def test_a_plateau_along_a_diagonal(height, sign):
     assert f"does not grow along the direction +1 x[0] {sign:+.0f} x[1]: the posterior is improper" in found.text
 
 
+def test_a_plateau_that_rises_too_slowly():
+    """Like 0.06 log|x|, beyond a height at which U has grown as fast as it must."""
+
+    def both(x):
+        along, across = x[0] - x[1], x[0] + x[1]
+        fall = np.exp(-(along**2) / 8.0)
+        slope = 27.8 * fall * along / 4.0 + 0.06 * along / (1.0 + along**2)
+        value = 27.8 * (1.0 - fall) + 0.03 * np.log1p(along**2) + 0.5 * across**2
+        return value, np.array([across + slope, across - slope])
+
+    found, _ = find_improper(pdmp.models.from_function(both, 2), np.zeros(2))
+    assert "grows like 0.06 log|x| along the direction +1 x[0] -1 x[1], and must grow faster" in found.text
+
+
 def two_wells_beside_a_flat_coordinate(x):
     return (x[0] ** 2 - 4.0) ** 2, np.array([4.0 * x[0] * (x[0] ** 2 - 4.0), 0.0])
 

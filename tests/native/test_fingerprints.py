@@ -272,6 +272,12 @@ ELSEWHERE = {
         "@register_model(Own)\nclass Model(models.StructModel):\n    members = N",
         "def f(x): return x",
     ),
+    "an attribute that is set": (
+        "@lower_setattr(Own, 'end')\ndef _(c, b, s, a): return N",
+        "def f(x): x.end = 1",
+    ),
+    "a conversion": ("@lower_cast(Own, types.intp)\ndef _(c, b, s, t, v): return N", "def f(x): return x"),
+    "a constant": ("@lower_constant(Own)\ndef _(c, b, t, v): return N", "def f(x): return x"),
 }
 
 
@@ -284,6 +290,8 @@ def test_an_overload_in_another_file_makes_a_difference(what, monkeypatch):
         typeof, models = functools.singledispatch(lambda value, c: None), datamodel.DataModelManager()
         given = {"infer": typed.register, "infer_getattr": typed.register_attr, "infer_global": typed.register_global}
         given |= {"lower_builtin": lowered.lower, "lower_getattr": lowered.lower_getattr, "typeof_impl": typeof}
+        given |= {"lower_setattr": lowered.lower_setattr, "lower_cast": lowered.lower_cast}
+        given |= {"lower_constant": lowered.lower_constant}
         given |= {"register_model": functools.partial(datamodel.register, models)}
         for name, function in given.items():
             for owner in (templates, extending):

@@ -576,3 +576,12 @@ def test_a_gradient_that_is_not_finite_stops_the_run_and_says_where():
     process = pdmp.Boomerang(Quartic(2, wall=0.0), mean=[0.5, 0.5], metric=pdmp.Metric(covariance=1.0))
     with pytest.raises(pdmp.SamplingError, match="gradient or the rate of Quartic is not finite"):
         pdmp.sample(process, events=1_000, seed=1, initial=[0.5, 0.5])
+
+
+def test_scales_of_a_dense_reference_are_standard_deviations():
+    """Of each coordinate alone, not given the others; from the covariance and from a root of it."""
+    for found in (
+        gaussian_reference.DenseReference(WRONG),
+        gaussian_reference.DenseReference.from_root(np.linalg.cholesky(WRONG)),
+    ):
+        np.testing.assert_allclose(found.sd, np.sqrt(np.diag(WRONG)), rtol=1e-12)

@@ -131,7 +131,7 @@ def test_the_norm_of_a_power_of_one_vector_is_its_own():
     small = Small(
         root, *np.zeros((2, m, m, n)), *np.zeros((3, m, m, m, n)), np.zeros(n), np.zeros((1, n)), np.zeros((4, n))
     )
-    u, size = rng.standard_normal((m, n)), np.array([2.0, -0.3, 1.0, 5.0])
+    u, size = rng.standard_normal((m, n)), np.array([2.0, -0.3, 0.0, 5.0])  # a row without a remainder too
     plain(_norm)(size * np.einsum("an,bn,cn->abcn", u, u, u), n, small)
     exact = np.abs(size) * np.linalg.norm(np.einsum("ian,in->an", root, u), axis=0) ** 3
     assert np.all(small.norm >= exact * (1.0 - 1e-13)) and np.all(small.norm <= exact * (1.0 + 1e-11))
