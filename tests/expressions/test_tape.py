@@ -363,6 +363,14 @@ def test_what_depends_on_data_alone_comes_first():
     assert tape.LGAMMA in names[: own.fixed] and tape.LOG in names[: own.fixed] and tape.EXP in names[own.fixed :]
 
 
+def test_what_is_used_several_times_is_computed_once():
+    graph = Graph()
+    x = node = graph.make(n.VARIABLE, 0)
+    for _ in range(6):
+        node = n.exp(node) * n.sin(node)
+    assert len(Tape([node]).code) == len(Tape([x]).code) + 3 * 6
+
+
 # -- special functions ----------------------------------------------------------------------------------------------
 
 

@@ -899,3 +899,13 @@ def test_of_very_many_parts_some_are_compared(monkeypatch):
     assert verification._several(7, 600, 600) == list(range(7, 507))
     assert verification._several(590, 600, 600)[8:12] == [598, 599, 0, 1]
     assert verification._several(3, 10**6, 10**6) == [3, 4] and verification._several(3, 10**7, 10**7) == [3]
+
+
+def test_what_a_bound_reads_and_does_not_have_is_named():
+    class Forgetful(Quartic):
+        @pdmp.compiled
+        def curvature_bound(self, v):
+            return self.radius * v[0] * v[0]
+
+    with pytest.raises(TypeError, match="a compiled method of Forgetful does not compile.*radius"):
+        Forgetful().check_bounds(points=2, steps=0)

@@ -53,6 +53,11 @@ class Turned(pdmp.Model):
 
 CASES = {
     "BPS of a mini-batch": (lambda: pdmp.BPS(BATCH), TypeError, "pdmp.BPS needs the exact gradient.*Minibatch.*SBPS"),
+    "generalised BPS of a mini-batch": (
+        lambda: pdmp.GeneralisedBPS(BATCH),
+        TypeError,
+        "pdmp.GeneralisedBPS needs the exact gradient",
+    ),
     "Zig-Zag of noise": (
         lambda: pdmp.ZigZag(pdmp.gradients.Noisy(MODEL, 1.0)),
         TypeError,
