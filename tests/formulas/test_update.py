@@ -97,6 +97,7 @@ SIX = [
     ("c ~ scale(x) + (1 | g:h)", "negative_binomial", MixedRegression, {"exposure": "e"}),
     ("m | trials(n) ~ x + (1 | h)", "binomial", GroupIntercepts, {"weights": "k"}),
     ("p | cens(cens, upper) ~ x + (1 | h)", "lognormal", GroupIntercepts, {}),
+    ("c ~ x + offset(w)", "poisson", MixedRegression, {"exposure": "e"}),
 ]
 
 
