@@ -408,7 +408,7 @@ def test_files_that_lack_a_part_are_damaged(kind, tmp_path):
         pdmp.load(path) if kind == "run" else pdmp.sample(Telegraph(), checkpoint=path, **call)
     for name in header:
         if name not in ("what", "states"):
-            if name != "machine":  # which those of earlier versions lack
+            if name not in ("machine", "named"):  # which those of earlier versions lack
                 refused({k: v for k, v in header.items() if k != name}, arrays)
             refused(header | {name: "x"}, arrays)
     needed = [name for name in arrays if kind == "checkpoint" or not name.startswith("state/")]
