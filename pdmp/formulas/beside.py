@@ -68,10 +68,11 @@ def read_for_predictions(family: Family, beside: Mapping[str, str], table: Any, 
             check_names([column_of(text)], table, "`formula`", "`new`")
             found[name] = _column_beside(name, table, column_of(text), "`new`")
         if name == "trials" and text is not None:
-            wrong = (found[name] < 0.0) | drawn & (found[name] != np.floor(found[name]))
+            low = max(family.ends[0], 0.0)  # of fewer no count could be seen
+            wrong = (found[name] < low) | drawn & (found[name] != np.floor(found[name]))
             if wrong.any():
                 raise ValueError(
-                    f"`new`: the trials must be whole numbers of at least 0, got {found[name][wrong][0]:g}."
+                    f"`new`: the trials must be whole numbers of at least {low:g}, got {found[name][wrong][0]:g}."
                 )
     return found
 

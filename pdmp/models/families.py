@@ -954,6 +954,7 @@ COUNTS = {
     ),
 }
 MOST_TERMS = 100  #: of a sum: derivatives of many more are too deep for Python
+FARTHEST = 700.0  #: predictor, for means that are 0, 1 or infinite as floats
 RARE = 1e-8  #: a probability below which what is left of 1 is known too badly
 
 
@@ -996,7 +997,7 @@ def _between(family, low, high):
     def by_parameters(values):
         """Further data and functionals."""
         eta = [LINKS[link].forward(v) for link, v in zip(family.links.values(), values, strict=False)]
-        return *values[len(eta) :], *eta
+        return *values[len(eta) :], *(np.clip(z, -FARTHEST, FARTHEST) for z in eta)
 
     def log_chance(args):
         """log P(y >= low), from -log P(y < low), which is log(1 + T / S) where it is small.
@@ -1025,9 +1026,13 @@ def _between(family, low, high):
         found = _quantile_of_terms(u * (1.0 - 1e-12), stepping(args), low, last)  # whatever a sum is short of 1
         if not is_open:
             return found
-        law = counts.law(*values)
-        below = law.cdf(low - 1)
-        usual = law.ppf(np.minimum(below + (1.0 - below) * u, 1.0 - 2.0**-53))  # of 1 it would be infinite
+        mu, *others = np.minimum(values[0], LARGEST), *values[1:]
+        below = counts.law(mu, *others).cdf(low - 1)
+        whole = below == 0.0  # quantiles of large means can be NaN, or take for ever
+        place = np.minimum(below + (1.0 - below) * u, 1.0 - 2.0**-53)  # of 1 it would be infinite
+        usual = counts.law(np.where(whole, 0.5, mu), *others).ppf(place)
+        if whole.any():
+            usual = np.where(whole, family.draw(rng, *values), usual)
         return np.where(np.exp(log_chance(args)) > RARE, np.maximum(usual, low), found)
 
     @np.errstate(all="ignore")

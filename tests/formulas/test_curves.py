@@ -923,3 +923,14 @@ def test_trials_of_rows_to_predict():
     for n, kind in ((-1.0, "mean"), (-1.0, "response"), (1.5, "response")):
         with pytest.raises(ValueError, match=f"`new`: the trials must be whole numbers of at least 0, got {n:g}"):
             one.predict(data.assign(n=n), kind=kind, draws=3)
+
+
+def test_fewer_trials_than_the_least_count_are_refused():
+    """Of such rows nothing could be seen, and predictions of them would be of more successes than trials."""
+    data = pandas.DataFrame({"k": [2, 3, 5, 4, 6, 3], "n": [9, 9, 8, 8, 9, 7], "x": [0.0, 1.0, 2.0, 1.5, 3.0, 0.5]})
+    one = prepared("k | trials(n) + trunc(lb=2) ~ x", data, family="binomial")
+    at, rng = np.zeros((1, one.model.dim)), np.random.default_rng(0)
+    for kind in ("mean", "response"):
+        assert one.predicted(at, data.assign(n=2), kind, "error", rng) == pytest.approx(np.full((1, 6), 2.0))
+        with pytest.raises(ValueError, match="trials must be whole numbers of at least 2, got 1"):
+            one.predicted(at, data.assign(n=1), kind, "error", rng)

@@ -542,3 +542,22 @@ def test_as_many_terms_as_there_may_be(name):
     for ends in ((0, 100), (50, False)):
         model = model_of(rows_of(families.truncated(FAMILIES[name], *ends), n=2))
         assert np.isfinite(model.gradient(POINT)).all() and len(model.enclosures) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "given", "expected"),
+    [
+        ("binomial", (2, False), (1.0, 40.0), 40.0),
+        ("binomial", (2, 20), (1.0, 40.0), 20.0),
+        ("binomial", (2, 20), (0.0, 40.0), 2.0),
+        ("poisson", (2, 20), (math.inf,), 20.0),
+        ("poisson", (2, False), (0.0,), 2.0),
+        ("poisson", (2, False), (1e16,), 1e16),
+        ("negative_binomial", (1, False), (1e16, 1e12), 1e16),
+    ],
+)
+def test_means_and_draws_of_counts_between_bounds_where_the_mean_is_at_an_end(name, ends, given, expected):
+    """Of a predictor beyond which floats are 0, 1 or infinite, and of means whose quantiles SciPy does not find."""
+    family, values = families.truncated(FAMILIES[name], *ends), [np.full(20, value) for value in given]
+    np.testing.assert_allclose(family.mean(*values), expected, rtol=1e-12)
+    np.testing.assert_allclose(family.draw(np.random.default_rng(0), *values), expected, rtol=1e-4)
