@@ -1250,20 +1250,25 @@ def _check_bars(found):
             )
 
 
-def partnered(designs: Mapping[str, Design]) -> None:
+def partnered(designs: Mapping[str, Design]) -> list[str]:
     """Tell groups of designs, by what their names begin with, of the columns whose effects correlate with their own.
 
-    They are of several formulas where bars have the same identifier.
+    They are of several formulas where bars have the same identifier; notes say which has effects of one of them alone.
     """
-    found = collections.defaultdict(list)
+    found, notes = collections.defaultdict(list), []
     for prefix, design in designs.items():
         for (grouping, bar), own in design.together.items():
             key = (grouping, bar, "" if isinstance(bar, str) else prefix)
             found[key] += [(design, k, prefix + design.groups[k].name) for k in own]
-    for columns in found.values():
+    for (grouping, bar, _), columns in found.items():
+        if isinstance(bar, str) and len(designs) > 1 and len({id(design) for design, *_ in columns}) == 1:
+            notes.append(
+                f"the identifier in |{bar}| {grouping} stands in one formula alone: no other's effects correlate"
+            )
         names = tuple(name for *_, name in columns)
         for design, k, _ in columns if len(names) > 1 else ():
             design.groups[k] = design.groups[k]._replace(partners=names)
+    return notes
 
 
 def check_identifiers(described: Iterable[Described], columns: Iterable[str]) -> None:

@@ -435,7 +435,7 @@ def make_general_model(
     for one in described.values():
         check_columns(one, table, environment, whole)
     designs = {name: Design(one, table, environment) for name, one in described.items()}
-    partnered({prefix_of(family, name): design for name, design in designs.items()})
+    notes += partnered({prefix_of(family, name): design for name, design in designs.items()})
     y, coded = responses(designs[first], table, environment, family)
     n = len(table)
     rest = read_beside(asked.response.data, table)

@@ -207,6 +207,19 @@ def test_what_is_independent_is_said_by_formula():
     assert said("", {"1|g": three, "x|g": three}) == []
 
 
+def test_an_identifier_of_one_formula_alone_is_told():
+    """As a slip of the other one; not where there is one formula only."""
+
+    def said(formula):
+        notes = pdmp.regression(formula, table(), sample=False).notes
+        return [note for note in notes if note.startswith("the identifier in ")]
+
+    alone = "the identifier in |{}| g stands in one formula alone: no other's effects correlate"
+    assert said({"y": "y ~ x + (1 |p| g)", "sigma": "~ (1 |P| g)"}) == [alone.format("p"), alone.format("P")]
+    assert said({"y": "y ~ x + (1 |p| g)", "sigma": "~ x + (1 | g)"}) == [alone.format("p")]
+    assert said(LOCATION_SCALE) == [] and said("y ~ x + (1 + x |p| g)") == []
+
+
 def test_identifiers_of_files(tmp_path, monkeypatch):
     """Of one term, and with a column that is called so."""
     monkeypatch.setattr(sources, "LARGE_FILE", 1)
