@@ -99,6 +99,15 @@ _lock = threading.Lock()
 _fits: list = []  #: for each fit under way how many threads BLAS had when it began
 
 
+@functools.cache
+def _libraries():
+    """BLAS of NumPy and of SciPy; to look for them takes a millisecond or two."""
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")
+
+
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
     """Linear algebra on one thread of BLAS, with the same bits on any number of processors.
@@ -106,10 +115,8 @@ def one_thread() -> Iterator[None]:
     Matrices are small here: several threads gain little on an idle machine, and on a busy one they wait for each other
     many times as long as they compute.
     """
-    from threadpoolctl import threadpool_limits
-
     with _lock:
-        _fits.append(threadpool_limits(1, "blas"))
+        _fits.append(_libraries().limit(limits=1))
     try:
         yield
     finally:

@@ -19,6 +19,7 @@ from pdmp.automatic.windows import LATER, WARMUP, ends, gradients_of, run_window
 from pdmp.metric import Diagonal, LowRank, Sparse, covariance_of
 from pdmp.models.base import Model
 from pdmp.models.regressions.laplace import laplace
+from pdmp.native import threads
 from pdmp.native.classes import compiled
 from pdmp.native.threads import one_thread
 from tests.targets import HEAVY, Plane
@@ -153,6 +154,17 @@ def test_starts_and_normal_approximations_are_on_one_thread(name, monkeypatch):
     with threadpoolctl.threadpool_limits(2, "blas"):
         ALONE[name]()
     assert seen and all(threads == {1} for threads in seen)
+
+
+def test_libraries_of_linear_algebra_are_looked_for_once():
+    """It takes as long as a small fit does between two looks; and those of SciPy are among them."""
+    threads._libraries.cache_clear()
+    for _ in range(3):
+        with one_thread():
+            info = [each for each in threadpoolctl.threadpool_info() if each["user_api"] == "blas"]
+            assert {each["num_threads"] for each in info} == {1}
+    assert threads._libraries.cache_info().misses == 1
+    assert len(threads._libraries().info()) == len(info)
 
 
 def test_fits_on_one_thread():
