@@ -58,7 +58,7 @@ def test_elbo_of_the_target_itself_is_its_log_normalising_constant():
     exact = Gaussian(MEAN, np.linalg.cholesky(np.linalg.inv(PRECISION)))
     target = Evaluations(GAUSSIAN)
     assert elbo(target, exact, rng().normal(size=(8, 3))) == pytest.approx(LOG_Z, abs=1e-9)
-    wide = exact._replace(root=2.0 * exact.root)
+    wide = Gaussian(exact.centre, 2.0 * exact.root)
     # E[|z|² / 2 - |2z|² / 2] = -3 d / 2, and log 2 for each dimension of volume; less two standard errors.
     z = rng(1).normal(size=(12_500, 3))
     assert elbo(target, wide, z) - LOG_Z == pytest.approx(3 * math.log(2.0) - 4.5, abs=0.14)
