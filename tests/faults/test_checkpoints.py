@@ -209,6 +209,11 @@ def test_what_a_function_names_that_is_another_is_said(tmp_path, monkeypatch):
         run(3.5, 1.25, "/tmp/b")
     with pytest.raises(ValueError, match=r"call: `seed` differs; name another"):
         pdmp.sample(pdmp.BPS(made(3.5, 1.0)), events=20, seed=2, checkpoint=tmp_path / "run")
+    other = pdmp.models.from_function(lambda x: (0.75 * x @ x, 1.5 * x), 1)  # which names nothing, and is another
+    one = pdmp.models.from_function(lambda x: (0.25 * x @ x, 0.5 * x), 1)
+    pdmp.sample(pdmp.BPS(one), events=20, seed=1, checkpoint=tmp_path / "other")
+    with pytest.raises(ValueError, match=r"`process` differs; name another"):
+        pdmp.sample(pdmp.BPS(other), events=20, seed=1, checkpoint=tmp_path / "other")
     monkeypatch.setattr(checkpoints, "named", lambda model: {})  # as in files of earlier versions
     (tmp_path / "run").unlink()
     run(3.5, 1.0)
