@@ -286,7 +286,7 @@ class Checkpoint:
                 )
             before = header.get("named", {})
             others = sorted(k for k in before | self.named if k and before.get(k) != self.named.get(k))
-            said = f", whose function names another {listed(others, 5)} now" if before and others else ""
+            said = f" (of what the model's function names, {listed(others, 5)} changed)" if before and others else ""
             raise ValueError(
                 f"`checkpoint` {os.fspath(self.path)!r} is of another call: {names} "
                 f"{'differs' if len(different) == 1 else 'differ'}{said * ('process' in different)}; {cure}"

@@ -203,9 +203,11 @@ def test_what_a_function_names_that_is_another_is_said(tmp_path, monkeypatch):
 
     run(3.5, 1.0)
     run(3.5, 1.0)
-    with pytest.raises(ValueError, match=r"`process` differs, whose function names another 'begun' now; name another"):
+    with pytest.raises(
+        ValueError, match=r"`process` differs \(of what the model's function names, 'begun' changed\); name"
+    ):
         run(3.6, 1.0)
-    with pytest.raises(ValueError, match=r"whose function names another 'names.folder', 'settings.scale' now; name"):
+    with pytest.raises(ValueError, match=r"function names, 'names.folder', 'settings.scale' changed\); name"):
         run(3.5, 1.25, "/tmp/b")
     with pytest.raises(ValueError, match=r"call: `seed` differs; name another"):
         pdmp.sample(pdmp.BPS(made(3.5, 1.0)), events=20, seed=2, checkpoint=tmp_path / "run")
